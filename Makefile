@@ -1,0 +1,68 @@
+# Everything a checkout needs, with Python (3.11 or newer, with its venv module) and make alone.
+#   make train    set up .venv, then train PPO on CartPole-v1 for a short budget
+#   make test     set up .venv, then run the tests
+# The others: lint, format, lock, clean. Each can be run again; a set-up that is up to date costs nothing.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+PIP     = $(BIN)/python -m pip --disable-pip-version-check --no-input
+
+# What `make train` runs, and what `make test` hands to pytest: make train TRAIN="--algo sac --env Pendulum-v1 -n 20000"
+TRAIN  ?= --algo ppo --env CartPole-v1 -n 50000 --eval-freq 25000 --seed 0
+PYTEST ?=
+
+# What the lock file holds: the package, and these extras, with torch at the version of the CPU build.
+LOCKED_EXTRAS := atari,bench,box2d,dev,minigrid,mlflow,mujoco,wandb
+LOCKED_TORCH  := 2.13.0
+
+.PHONY: all setup train test lint format lock clean
+all: test
+
+setup: $(VENV)/.ready
+
+# Two stamps: a changed lock installs again, a changed pyproject.toml only renews the package's own entry.
+$(VENV)/.locked: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
+	@echo "Setting up $(VENV) from requirements.lock (once; a minute or more)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --requirement requirements.lock
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.locked pyproject.toml setup.py
+	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+train: $(VENV)/.ready
+	@$(BIN)/lit-sb3-ray train $(TRAIN)
+
+test: $(VENV)/.ready
+	@$(BIN)/python -m pytest $(PYTEST)
+
+lint: $(VENV)/.ready
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+format: $(VENV)/.ready
+	@$(BIN)/ruff check --fix .
+	@$(BIN)/ruff format .
+
+# Made in an environment of its own, so that nothing installed by hand gets in. Local build tags (torch's "+cpu") are dropped,
+# and Box2D, of which there is neither a wheel for Linux on ARM nor a source package, is left out there.
+BOX2D_HERE := sys_platform != "linux" or platform_machine == "x86_64"
+lock:
+	@rm -rf build/lock && $(PYTHON) -m venv build/lock
+	@build/lock/bin/python -m pip --disable-pip-version-check install --quiet --upgrade pip setuptools
+	@build/lock/bin/python -m pip --disable-pip-version-check install --quiet torch==$(LOCKED_TORCH)
+	@build/lock/bin/python -m pip --disable-pip-version-check install --quiet ".[$(LOCKED_EXTRAS)]"
+	@{ echo "# Made by 'make lock' from pyproject.toml with the extras $(LOCKED_EXTRAS); used by 'make train' and 'make test'."; \
+	   build/lock/bin/python -m pip --disable-pip-version-check freeze --all --exclude pip --exclude lit-sb3-ray \
+	   | sed -e 's/+[A-Za-z0-9.]*$$//' -e '/^Box2D==/ s/$$/ ; $(BOX2D_HERE)/'; } > build/requirements.lock
+	@mv build/requirements.lock requirements.lock
+	@rm -rf build
+	@echo "requirements.lock: $$(grep -c == requirements.lock) packages"
+
+clean:
+	@rm -rf $(VENV) build dist ./*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

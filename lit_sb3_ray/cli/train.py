@@ -1,0 +1,225 @@
+"""`lit-sb3-ray train`: one experiment from its hyperparameters to a saved and evaluated agent."""
+
+from __future__ import annotations
+
+import argparse
+import secrets
+import shlex
+import sys
+import time
+import uuid
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
+from lit_sb3_ray.cli.output import set_up_logging, spread
+from lit_sb3_ray.cli.train_parser import build_parser
+from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.arguments import resumed_arguments, train_arguments
+from lit_sb3_ray.experiment.locate import check_model_file
+
+if TYPE_CHECKING:
+    from lit_sb3_ray.experiment.manager import ExperimentManager
+    from lit_sb3_ray.lit.loggers import WandbSettings
+
+MAX_SEED = 2**32 - 1
+
+
+def run(argv: Sequence[str]) -> int:
+    """Carries the command out.
+
+    Args:
+        argv: The words after `train`.
+
+    Returns:
+        0, or 128 + the signal's number when a signal stopped the training; what was trained is saved then too.
+
+    Raises:
+        ConfigError: Bad input; found before any environment is built.
+    """
+    args = read_settings(parse_flags(build_parser(), argv, train_arguments()))
+    check_settings(args)
+    set_up_logging(args.verbose)
+    manager = build_manager(args)
+    if args.dry_run:
+        print(manager.describe())
+        return 0
+    return _train(manager, args)
+
+
+def read_settings(flags: ParsedFlags) -> argparse.Namespace:
+    """Settles all settings: those of the run to go on with, or those of the command line, with a seed drawn if none is given.
+
+    Args:
+        flags: The parsed command line.
+
+    Returns:
+        The settings, as `args.yml` keeps them.
+
+    Raises:
+        ConfigError: `--resume` names no run, or another flag contradicts that run.
+    """
+    args = flags.values
+    if args.resume:
+        from lit_sb3_ray.experiment.run_folder import read_arguments
+
+        saved = read_arguments(args.resume)
+        return argparse.Namespace(**resumed_arguments(saved, flags.given, args.resume))
+    if args.seed < 0:
+        args.seed = secrets.randbelow(MAX_SEED)
+    return args
+
+
+def check_settings(args: argparse.Namespace) -> None:
+    """Refuses what cannot be carried out, before anything is built.
+
+    Args:
+        args: The settings.
+
+    Raises:
+        ConfigError: The first fault found.
+    """
+    if args.optimize_hyperparameters:
+        raise ConfigError("-optimize: studies arrive with the command `tune`; this version trains single runs")
+    if args.trial_id is not None or args.study_name or args.storage:
+        raise ConfigError("--storage, --study-name, --trial-id: a study's trials are read once the command `tune` is there")
+    if args.vec_env in ("ray", "subproc"):
+        raise ConfigError(f"--vec-env {args.vec_env}: Ray actors for environments are not in this version; use auto or dummy")
+    if args.seed > MAX_SEED:
+        raise ConfigError(f"--seed {args.seed} is above {MAX_SEED}, the largest seed numpy takes")
+    if args.trained_agent:
+        check_model_file(args.trained_agent, "-i")
+    _check_loggers(args)
+
+
+def logger_names(args: argparse.Namespace) -> tuple[str, ...] | None:
+    """Tells which loggers are asked for.
+
+    Args:
+        args: The settings.
+
+    Returns:
+        Their names without repeats; empty for `--logger none`, None when nothing is asked for.
+    """
+    if args.logger is None and not args.track:
+        return None
+    names = [*(args.logger or ()), *(["wandb"] if args.track else [])]
+    return tuple(dict.fromkeys(name for name in names if name != "none"))
+
+
+def wandb_settings(args: argparse.Namespace, now: int) -> WandbSettings:
+    """Builds what Weights & Biases is told about the run.
+
+    Args:
+        args: The settings.
+        now: Unix time in seconds, which makes the run's name unique.
+
+    Returns:
+        Name, project, entity, group, tags, and all settings as its configuration.
+    """
+    from stable_baselines3 import __version__ as sb3_version
+
+    from lit_sb3_ray.lit.loggers import WandbSettings
+
+    return WandbSettings(
+        name=f"{args.env}__{args.algo}__{args.seed}__{now}",
+        project=args.wandb_project_name,
+        entity=args.wandb_entity,
+        group=args.wandb_group,
+        tags=(*args.wandb_tags, f"v{sb3_version}"),
+        config=dict(vars(args)),
+    )
+
+
+def build_manager(args: argparse.Namespace) -> ExperimentManager:
+    """Builds the experiment; nothing is created on disk yet and no environment is built.
+
+    Args:
+        args: The settings.
+
+    Returns:
+        The experiment's manager.
+
+    Raises:
+        ConfigError: Unknown algorithm or environment, or wrong hyperparameters.
+    """
+    from lit_sb3_ray.experiment.manager import ExperimentManager
+
+    names = logger_names(args)
+    return ExperimentManager(
+        args,
+        args.algo,
+        args.env,
+        args.log_folder,
+        tensorboard_log=args.tensorboard_log,
+        n_timesteps=args.n_timesteps,
+        eval_freq=args.eval_freq,
+        n_eval_episodes=args.eval_episodes,
+        save_freq=args.save_freq,
+        hyperparams=args.hyperparams,
+        env_kwargs=args.env_kwargs,
+        eval_env_kwargs=args.eval_env_kwargs,
+        trained_agent=args.trained_agent,
+        optimize_hyperparameters=args.optimize_hyperparameters,
+        storage=args.storage,
+        study_name=args.study_name,
+        n_trials=args.n_trials,
+        max_total_trials=args.max_total_trials,
+        n_jobs=args.n_jobs,
+        sampler=args.sampler,
+        pruner=args.pruner,
+        optimization_log_path=args.optimization_log_path,
+        n_startup_trials=args.n_startup_trials,
+        n_evaluations=args.n_evaluations,
+        truncate_last_trajectory=args.truncate_last_trajectory,
+        uuid_str=f"_{uuid.uuid4()}" if args.uuid else "",
+        seed=args.seed,
+        log_interval=args.log_interval,
+        save_replay_buffer=args.save_replay_buffer,
+        verbose=args.verbose,
+        vec_env_type=args.vec_env,
+        n_eval_envs=args.n_eval_envs,
+        no_optim_plots=args.no_optim_plots,
+        device=args.device,
+        config=args.conf_file,
+        show_progress=args.progress,
+        trial_id=args.trial_id,
+        n_envs=args.n_envs,
+        resume=args.resume,
+        loggers=names,
+        wandb=wandb_settings(args, int(time.time())) if names and "wandb" in names else None,
+        fast=args.fast,
+        precision=args.precision,
+        profiler=args.profiler,
+        keep_checkpoints=args.keep_checkpoints,
+        log_freq=args.log_freq,
+        gym_packages=args.gym_packages,
+        num_threads=args.num_threads,
+    )
+
+
+def _check_loggers(args: argparse.Namespace) -> None:
+    names = logger_names(args) or ()
+    if args.logger and "none" in args.logger and (names or args.tensorboard_log):
+        raise ConfigError("--logger none stands alone: it cannot be given with other loggers, -tb or --track")
+
+
+def _train(manager: ExperimentManager, args: argparse.Namespace) -> int:
+    talks = args.verbose > 0
+    if talks:
+        print(f"{args.algo} on {args.env}, seed {args.seed}")
+    model = manager.setup_experiment()
+    assert model is not None, "only a study has no model"
+    manager.learn(model)
+    manager.save_trained_model(model)
+    run_folder = str(manager.save_path)
+    if manager.stop_signal is not None:
+        print(f"Stopped and saved. Go on with: lit-sb3-ray train --resume {shlex.quote(run_folder)}", file=sys.stderr)
+        return 128 + manager.stop_signal
+    result = manager.final_evaluation()
+    if talks and result is not None:
+        mean, std = result
+        print(f"Mean reward of the final model: {spread(mean, std)} ({args.eval_episodes} episodes)")
+    if talks:
+        print(run_folder)
+    return 0

@@ -1,0 +1,205 @@
+"""The flags of `train`: the 43 of rl_zoo3, by name, short form, default and meaning, and this package's own."""
+
+from __future__ import annotations
+
+from lit_sb3_ray.cli.flags import AssignmentsAction, FlagParser, boolean, whole_number
+from lit_sb3_ray.experiment.arguments import train_arguments
+
+LOGGERS = ("tensorboard", "csv", "wandb", "mlflow", "none")
+
+
+def build_parser() -> FlagParser:
+    """Builds the parser of `train`.
+
+    Returns:
+        The parser; its defaults are `train_arguments()`, and unambiguous beginnings of a flag stand for the flag.
+    """
+    parser = FlagParser(
+        prog="lit-sb3-ray train",
+        description="Train one agent with tuned hyperparameters, evaluate it and save it in a run folder.",
+        epilog="Frequencies are in env steps, whatever the number of envs. Exit codes: 0 done, 2 bad input, "
+        "130 and 143 stopped by a signal after saving, 1 any other error.",
+    )
+    _add_experiment(parser)
+    _add_envs(parser)
+    _add_evaluation(parser)
+    _add_logging(parser)
+    _add_speed(parser)
+    _add_study(parser)
+    parser.set_defaults(**train_arguments())
+    return parser
+
+
+def _add_experiment(parser: FlagParser) -> None:
+    group = parser.add_argument_group("experiment")
+    group.add_argument(
+        "--algo", metavar="NAME", help="algorithm: ppo, a2c, sac, ... or pkg.mod:Class with SB3's interface (default: ppo)"
+    )
+    group.add_argument("--env", metavar="ID", help="environment id (default: CartPole-v1)")
+    group.add_argument(
+        "-n", "--n-timesteps", type=int, metavar="N", help="env steps to train for; 0 or less takes the config's number"
+    )
+    group.add_argument(
+        "--seed", type=int, metavar="S", help="fixes everything random; negative (default) draws one and notes it"
+    )
+    group.add_argument(
+        "-conf",
+        "--conf-file",
+        metavar="FILE",
+        help="hyperparameters: a YAML file, a .py file or a module with a dict `hyperparams` (default: the packaged ones)",
+    )
+    group.add_argument(
+        "-params",
+        "--hyperparams",
+        nargs="+",
+        action=AssignmentsAction,
+        metavar="KEY:VALUE",
+        help="hyperparameters over those of the file, such as learning_rate:0.01 or policy_kwargs:'dict(net_arch=[64])'; "
+        "may be given several times",
+    )
+    group.add_argument(
+        "-i",
+        "--trained-agent",
+        metavar="ZIP",
+        help="start from this model's weights in a new run (to go on with a run: --resume)",
+    )
+    group.add_argument(
+        "--truncate-last-trajectory",
+        type=boolean,
+        nargs="?",
+        const=True,
+        metavar="True|False",
+        help="with -i and a HER buffer: close the trajectory that the saved buffer ends in (default: True)",
+    )
+    group.add_argument(
+        "--resume", metavar="RUN", help="go on with the run in this folder, from its last checkpoint and with its settings"
+    )
+    group.add_argument(
+        "--dry-run", action="store_true", help="print what would be trained and written, start and write nothing"
+    )
+
+
+def _add_envs(parser: FlagParser) -> None:
+    group = parser.add_argument_group("environments")
+    group.add_argument(
+        "--gym-packages", nargs="+", metavar="MODULE", help="modules to import first, because they register environments"
+    )
+    group.add_argument(
+        "--env-kwargs",
+        nargs="+",
+        action=AssignmentsAction,
+        metavar="KEY:VALUE",
+        help="arguments of the environment's constructor; may be given several times",
+    )
+    group.add_argument(
+        "--eval-env-kwargs",
+        nargs="+",
+        action=AssignmentsAction,
+        metavar="KEY:VALUE",
+        help="the same for evaluation environments (default: those of --env-kwargs)",
+    )
+    group.add_argument(
+        "--n-envs", type=whole_number(1), metavar="N", help="training environments (default: the config's number)"
+    )
+    group.add_argument(
+        "--vec-env",
+        choices=("auto", "ray", "dummy", "subproc"),
+        help="where the environments run: in this process (dummy) or in Ray actors (ray; subproc means the same)",
+    )
+
+
+def _add_evaluation(parser: FlagParser) -> None:
+    group = parser.add_argument_group("evaluation and saving")
+    group.add_argument(
+        "--eval-freq", type=int, metavar="N", help="evaluate every N env steps; 0 or less never (default: %(default)s)"
+    )
+    group.add_argument(
+        "--eval-episodes", type=whole_number(1), metavar="N", help="episodes an evaluation (default: %(default)s)"
+    )
+    group.add_argument(
+        "--n-eval-envs", type=whole_number(1), metavar="N", help="evaluation environments (default: %(default)s)"
+    )
+    group.add_argument(
+        "--save-freq",
+        type=int,
+        metavar="N",
+        help="save the model, and a checkpoint, every N env steps; 0 or less never (default)",
+    )
+    group.add_argument(
+        "--keep-checkpoints",
+        type=whole_number(0),
+        metavar="K",
+        help="newest checkpoints to keep for --resume, 0 takes none (default: %(default)s)",
+    )
+    group.add_argument(
+        "--save-replay-buffer", action="store_true", help="save the replay buffer with the final model, where there is one"
+    )
+    group.add_argument("-f", "--log-folder", metavar="DIR", help="run folders go to DIR/<algo>/ (default: %(default)s)")
+    group.add_argument("-uuid", "--uuid", action="store_true", help="end the run folder's name with a unique id")
+
+
+def _add_logging(parser: FlagParser) -> None:
+    group = parser.add_argument_group("logging")
+    group.add_argument("--verbose", type=int, metavar="LEVEL", help="0 quiet, 1 normal (default), 2 more")
+    group.add_argument("-P", "--progress", action="store_true", help="show a progress bar in env steps")
+    group.add_argument("-tb", "--tensorboard-log", metavar="DIR", help="write TensorBoard files under DIR/<env>/")
+    group.add_argument(
+        "--logger",
+        nargs="+",
+        choices=LOGGERS,
+        metavar="NAME",
+        help=f"where metrics go, beside the console table and metrics.csv: any of {', '.join(LOGGERS[:-1])}, or none",
+    )
+    group.add_argument(
+        "--log-interval",
+        type=int,
+        metavar="N",
+        help="iterations (on policy) or episodes (off policy) between logs; -1 the algorithm's own, below -1 none",
+    )
+    group.add_argument("--log-freq", type=int, metavar="N", help="env steps between logs, instead of --log-interval")
+    group.add_argument("--profiler", choices=("simple", "advanced", "pytorch"), help="Lightning's profiler of this kind")
+    group.add_argument("--track", action="store_true", help="track the run with Weights & Biases")
+    group.add_argument("--wandb-project-name", metavar="NAME", help="W&B project (default: %(default)s)")
+    group.add_argument("--wandb-entity", metavar="NAME", help="W&B entity, such as a team")
+    group.add_argument("--wandb-group", metavar="NAME", help="W&B group")
+    group.add_argument("-tags", "--wandb-tags", nargs="+", metavar="TAG", help="W&B tags, such as -tags optimized pr-123")
+
+
+def _add_speed(parser: FlagParser) -> None:
+    group = parser.add_argument_group("device and speed")
+    group.add_argument("--device", metavar="NAME", help="where the networks are: auto (default), cpu, cuda, cuda:1, ...")
+    group.add_argument("--num-threads", type=int, metavar="N", help="CPU threads of the learner; 0 or less chooses them")
+    group.add_argument(
+        "--precision", choices=("32-true", "bf16-mixed"), help="arithmetic of the gradient steps (default: %(default)s)"
+    )
+    group.add_argument("--fast", action="store_true", help="speed-ups whose results are not bit for bit those without them")
+
+
+def _add_study(parser: FlagParser) -> None:
+    group = parser.add_argument_group("hyperparameter studies")
+    group.add_argument(
+        "-optimize", "--optimize-hyperparameters", action="store_true", help="search hyperparameters instead of training"
+    )
+    group.add_argument("--n-trials", type=int, metavar="N", help="trials this command runs (default: %(default)s)")
+    group.add_argument(
+        "--max-total-trials",
+        type=int,
+        metavar="N",
+        help="trials of the whole study, all commands together; goes over --n-trials",
+    )
+    group.add_argument("--n-jobs", type=int, metavar="N", help="trials at once (default: as many as fit)")
+    group.add_argument(
+        "--sampler", choices=("random", "tpe", "auto"), help="what proposes hyperparameters (default: %(default)s)"
+    )
+    group.add_argument(
+        "--pruner", choices=("asha", "halving", "median", "none"), help="what cuts poor trials short (default: %(default)s)"
+    )
+    group.add_argument("--n-startup-trials", type=int, metavar="N", help="random trials at the start (default: %(default)s)")
+    group.add_argument(
+        "--n-evaluations", type=int, metavar="N", help="evaluations a trial (default: one every 100k env steps)"
+    )
+    group.add_argument("--storage", metavar="URL", help="Optuna storage: a URL, or a path ending in .log for a journal file")
+    group.add_argument("--study-name", metavar="NAME", help="the study's name in the storage")
+    group.add_argument("--trial-id", type=int, metavar="ID", help="train with the hyperparameters of this trial of a study")
+    group.add_argument("--optimization-log-path", metavar="DIR", help="keep each trial's evaluations and best model under DIR")
+    group.add_argument("--no-optim-plots", action="store_true", help="draw no figures of the study")

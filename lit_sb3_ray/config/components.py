@@ -1,0 +1,70 @@
+"""The wrappers and callbacks that a configuration names: one item or a list, each a path or `{path: arguments}`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from lit_sb3_ray.config.classes import ClassKind, resolve_class
+from lit_sb3_ray.config.problems import problem
+from lit_sb3_ray.config.signatures import check_keywords, signature_of
+
+Component = tuple[type[Any], dict[str, Any]]
+"""A class, and the keyword arguments it is to be built with."""
+
+
+def resolve_components(value: Any, kind: ClassKind, where: str) -> tuple[Component, ...]:
+    """Finds the classes of a wrapper list and checks their arguments.
+
+    Args:
+        value: None, one item, or a list of items. An item is a dotted path, a one-key mapping from path to keyword
+            arguments, or a class.
+        kind: What the classes must be.
+        where: The key and the file or flag the value was read from.
+
+    Returns:
+        Classes with their arguments, in the order of the list, the innermost wrapper first.
+
+    Raises:
+        ConfigError: An item is malformed, leads to no such class, or has arguments the class does not take.
+    """
+    return tuple(_component(item, kind, where) for item in _items(value))
+
+
+def resolve_callbacks(value: Any, where: str) -> tuple[Any, ...]:
+    """Finds callbacks as `resolve_components` does; callbacks that a Python file has built already are kept as they are."""
+    return tuple(item if _is_built(item) else _component(item, ClassKind.CALLBACK, where) for item in _items(value))
+
+
+def _items(value: Any) -> list[Any]:
+    if value is None:
+        return []
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _is_built(item: Any) -> bool:
+    return not isinstance(item, str | type | Mapping) and isinstance(item, ClassKind.CALLBACK.bases)
+
+
+def _component(item: Any, kind: ClassKind, where: str) -> Component:
+    arguments: Any = {}
+    if isinstance(item, Mapping):
+        if len(item) != 1:
+            raise problem(
+                f"expected one path per item, but {dict(item)!r} has {len(item)} keys: check the indentation of the arguments",
+                where,
+            )
+        item, arguments = next(iter(item.items()))
+        arguments = {} if arguments is None else arguments
+    cls = resolve_class(item, kind, where)
+    if not isinstance(arguments, Mapping):
+        raise problem(f"expected a mapping of arguments for {cls.__name__}, not {arguments!r}", where)
+    check_keywords(cls, arguments, _inner(cls, kind), where)
+    return cls, dict(arguments)
+
+
+def _inner(cls: type, kind: ClassKind) -> set[str]:
+    """The parameter by which a wrapper gets what it wraps."""
+    if kind is ClassKind.CALLBACK:
+        return set()
+    return set(list(signature_of(cls).parameters)[:1])

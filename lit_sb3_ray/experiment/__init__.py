@@ -1,0 +1,1 @@
+"""One experiment: its run folder, training, evaluation, checkpoints, resuming and loading."""

@@ -1,0 +1,51 @@
+"""SB3 callbacks that hyperparameter files may name (also as `rl_zoo3.callbacks.<name>`)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from stable_baselines3.common.callbacks import BaseCallback
+
+from lit_sb3_ray.experiment.run_folder import replace_file
+
+
+class SaveVecNormalizeCallback(BaseCallback):
+    """Saves the normalisation statistics every so many calls."""
+
+    def __init__(self, save_freq: int, save_path: str, name_prefix: str | None = None, verbose: int = 0) -> None:
+        """Prepares saving.
+
+        Args:
+            save_freq: Calls between two saves.
+            save_path: Folder to save to.
+            name_prefix: Saves `<prefix>_<steps>_steps.pkl`; None overwrites `vecnormalize.pkl`.
+            verbose: 1 tells of each save.
+        """
+        super().__init__(verbose)
+        self.save_freq = save_freq
+        self.save_path = Path(save_path)
+        self.name_prefix = name_prefix
+
+    def _init_callback(self) -> None:
+        self.save_path.mkdir(parents=True, exist_ok=True)
+
+    def _on_step(self) -> bool:
+        normalize = self.model.get_vec_normalize_env()
+        if self.n_calls % self.save_freq == 0 and normalize is not None:
+            steps = f"{self.name_prefix}_{self.num_timesteps}_steps.pkl"
+            path = self.save_path / ("vecnormalize.pkl" if self.name_prefix is None else steps)
+            replace_file(path, lambda partial: normalize.save(str(partial)))
+        return True
+
+
+class RawStatisticsCallback(BaseCallback):
+    """Logs each finished episode's return and length, at the env step it ended."""
+
+    def _on_step(self) -> bool:
+        for info in self.locals["infos"]:
+            episode = info.get("episode")
+            if episode is not None:
+                values = {"raw/rollouts/episodic_return": episode["r"], "raw/rollouts/episodic_length": episode["l"]}
+                for output in self.logger.output_formats:
+                    output.write(values, {name: ("stdout", "log", "json", "csv") for name in values}, self.num_timesteps)
+        return True

@@ -1,0 +1,147 @@
+"""Opening a finished run, ours or rl_zoo3's: its model and envs to play it in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+
+from lit_sb3_ray.config.hyperparams import Hyperparams, resolve
+from lit_sb3_ray.envs.families import monitor_defaults, register_env
+from lit_sb3_ray.envs.monitor import MonitorFiles
+from lit_sb3_ray.envs.spec import EnvSpec
+from lit_sb3_ray.envs.vector import build_vec_env
+from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment import run_folder
+from lit_sb3_ray.experiment.locate import Which, env_folder_name, find_model
+from lit_sb3_ray.experiment.run_folder import RunFolder
+
+# A policy that only plays needs no schedules, and those of another package's run may not be importable here.
+PLAYED = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
+
+
+def load_run(
+    path: str | Path,
+    which: Which = "final",
+    *,
+    algo: str | None = None,
+    env_id: str | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
+    n_envs: int = 1,
+    seed: int = 0,
+    device: str = "auto",
+    render_mode: str | None = None,
+    norm_reward: bool = False,
+    monitor_folder: Path | None = None,
+    gym_packages: Sequence[str] = (),
+) -> tuple[BaseAlgorithm, VecEnv]:
+    """Opens a run folder.
+
+    Args:
+        path: The run folder, of this package or of rl_zoo3.
+        which: `final`, `best`, or the env steps of a model saved on the way.
+        algo: The algorithm; None for what the run says.
+        env_id: The environment; None for what the run says.
+        env_kwargs: Go over the run's own, key by key.
+        n_envs: Envs to make.
+        seed: Seeds the envs.
+        device: torch device, or `auto`.
+        render_mode: gymnasium's render mode.
+        norm_reward: Whether rewards are normalised, where observations are.
+        monitor_folder: Folder for monitor files; None for none.
+        gym_packages: Further modules to import for the env.
+
+    Returns:
+        The model, and its envs with frozen statistics.
+
+    Raises:
+        ConfigError: There is no such run or model, or it cannot be loaded.
+    """
+    run = run_folder.open_run(path)
+    arguments = _arguments(run)
+    run = RunFolder(run.path, env_id or run.env_id)
+    algo = algo or arguments.get("algo")
+    if algo is None:
+        raise ConfigError(f"{run.path} does not say its algorithm: name it")
+    packages = [*(arguments.get("gym_packages") or ()), *gym_packages]
+    register_env(run.env_id, packages)
+    resolved = resolve(run_folder.read_hyperparameters(run), algo, str(run.settings / "config.yml"))
+    model_path = find_model(run.path, run.env_id, which)
+    env = _build_env(
+        run, resolved, arguments, model_path, env_kwargs or {}, n_envs, seed, render_mode, monitor_folder, packages
+    )
+    normalize = unwrap_vec_normalize(env)
+    if normalize is not None:
+        normalize.norm_reward = norm_reward
+    try:
+        return load_model(model_path, resolved, env, device, seed), env
+    except ConfigError:
+        env.close()
+        raise
+
+
+def load_model(path: Path, resolved: Hyperparams, env: VecEnv, device: str, seed: int) -> BaseAlgorithm:
+    """Loads a model to play with: without room for a replay buffer, and without schedules.
+
+    Raises:
+        ConfigError: The file cannot be read as the algorithm's.
+    """
+    options: dict[str, Any] = {"seed": seed}
+    if issubclass(resolved.algo_class, OffPolicyAlgorithm):
+        options |= {"buffer_size": 1}
+        if "optimize_memory_usage" in resolved.model_kwargs:
+            options |= {"optimize_memory_usage": False}
+    try:
+        model: BaseAlgorithm = resolved.algo_class.load(path, env=env, custom_objects=PLAYED, device=device, **options)
+    except (OSError, ValueError, KeyError, AssertionError, RuntimeError) as error:
+        raise ConfigError(
+            f"{path} cannot be loaded as {resolved.algo_class.__name__}: {' '.join(str(error).split())}"
+        ) from error
+    return model
+
+
+def _arguments(run: RunFolder) -> dict[str, Any]:
+    """The run's arguments; runs from the Hub may have none."""
+    return run_folder.read_arguments(run.path) if (run.settings / "args.yml").exists() else {}
+
+
+def _build_env(
+    run: RunFolder,
+    resolved: Hyperparams,
+    arguments: Mapping[str, Any],
+    model_path: Path,
+    env_kwargs: Mapping[str, Any],
+    n_envs: int,
+    seed: int,
+    render_mode: str | None,
+    monitor_folder: Path | None,
+    packages: Sequence[str],
+) -> VecEnv:
+    own = {**resolved.env_kwargs, **(arguments.get("env_kwargs") or {})}
+    rendered = {} if render_mode is None else {"render_mode": render_mode}
+    spec = EnvSpec(
+        run.env_id,
+        {**own, **rendered, **env_kwargs},
+        resolved.env_wrappers,
+        monitor_defaults(run.env_id, resolved.monitor_kwargs),
+        tuple(packages),
+    )
+    statistics = run.statistics_of(model_path)
+    if resolved.normalize is not None and not statistics.exists():
+        name = env_folder_name(run.env_id)
+        raise ConfigError(f"{run.path} was trained with normalize, but its statistics {name}/vecnormalize.pkl are missing")
+    return build_vec_env(
+        spec,
+        n_envs,
+        seed=seed,
+        vec_env_wrappers=resolved.vec_env_wrappers,
+        normalize=resolved.normalize,
+        training=False,
+        frame_stack=resolved.frame_stack,
+        stats_path=statistics if statistics.exists() else None,
+        monitor=None if monitor_folder is None else MonitorFiles(monitor_folder),
+    )

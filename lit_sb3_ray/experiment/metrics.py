@@ -1,0 +1,88 @@
+"""`metrics.csv`: every dump of SB3's logger as one row, at its env step."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from stable_baselines3.common.logger import KVWriter
+
+from lit_sb3_ray.experiment.run_folder import replace_file
+
+STEP = "step"
+
+
+class MetricsFile(KVWriter):
+    """Writes scalars to a CSV file with one column a metric; a metric that is new gets a column, empty until then."""
+
+    def __init__(self, path: Path) -> None:
+        """Continues the file if there is one.
+
+        Args:
+            path: The file.
+        """
+        self.path = path
+        self.columns = read_rows(path)[0] if path.exists() else [STEP]
+
+    def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
+        """Appends one row.
+
+        Args:
+            key_values: Metric names and values; what is no number is left out.
+            key_excluded: Per metric, the outputs that do not want it.
+            step: The env step.
+        """
+        row = {
+            name: value
+            for name, value in key_values.items()
+            if isinstance(value, int | float | np.number) and "csv" not in (key_excluded.get(name) or ())
+        }
+        fresh = [name for name in sorted(row) if name not in self.columns]
+        if fresh or not self.path.exists():
+            rows = read_rows(self.path)[1] if self.path.exists() else []
+            self.columns += fresh
+            write_rows(self.path, self.columns, rows)
+        with self.path.open("a", newline="") as file:
+            csv.DictWriter(file, self.columns).writerow({STEP: step, **row})
+
+    def close(self) -> None:
+        """Does nothing: the file is closed after every row."""
+
+
+def cut_metrics(path: Path, last_step: int, column: str = STEP) -> None:
+    """Removes the rows of a CSV file that are later than an env step; nothing where there is no file or no such column."""
+    if not path.exists():
+        return
+    columns, rows = read_rows(path)
+    if column in columns:
+        # A row that a crash cut short has no number to compare.
+        kept = [row for row in rows if _number(row.get(column)) <= last_step]
+        write_rows(path, columns, kept)
+
+
+def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
+    """Reads a CSV file: its columns, and its rows by column."""
+    with path.open(newline="") as file:
+        reader = csv.DictReader(file)
+        return list(reader.fieldnames or [STEP]), list(reader)
+
+
+def write_rows(path: Path, columns: list[str], rows: list[dict[str, str]]) -> None:
+    """Writes a CSV file, whole or not at all."""
+
+    def write(partial: Path) -> None:
+        with partial.open("w", newline="") as file:
+            writer = csv.DictWriter(file, columns, restval="", extrasaction="ignore")
+            writer.writeheader()
+            writer.writerows(rows)
+
+    replace_file(path, write)
+
+
+def _number(text: str | None) -> float:
+    try:
+        return float(text or "")
+    except ValueError:
+        return float("inf")

@@ -1,0 +1,132 @@
+"""Evaluating a policy: returns and lengths of whole episodes, without touching the training's random streams."""
+
+from __future__ import annotations
+
+import inspect
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from stable_baselines3.common.evaluation import evaluate_policy
+from stable_baselines3.common.vec_env import VecEnv
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Results of one evaluation.
+
+    Attributes:
+        returns: Undiscounted return of each episode.
+        lengths: Env steps of each episode.
+        successes: `is_success` of each episode's last info; empty when the env tells none.
+    """
+
+    returns: tuple[float, ...]
+    lengths: tuple[int, ...]
+    successes: tuple[bool, ...] = field(default=())
+
+    @property
+    def mean_reward(self) -> float:
+        """Mean return."""
+        return float(np.mean(self.returns))
+
+    @property
+    def std_reward(self) -> float:
+        """Population standard deviation of the returns."""
+        return float(np.std(self.returns))
+
+    @property
+    def mean_ep_length(self) -> float:
+        """Mean episode length in env steps."""
+        return float(np.mean(self.lengths))
+
+    @property
+    def success_rate(self) -> float | None:
+        """Share of successful episodes; None when the env tells none."""
+        return float(np.mean(self.successes)) if self.successes else None
+
+
+def evaluate(
+    model: Any,
+    env: VecEnv,
+    n_episodes: int,
+    *,
+    deterministic: bool = True,
+    seed: int | None = None,
+    use_masking: bool = True,
+    render: bool = False,
+) -> Evaluation:
+    """Plays whole episodes and sums their rewards.
+
+    Args:
+        model: An SB3 algorithm, or any object with its `predict`.
+        env: Where to play; a `Monitor` inside it gives the raw returns.
+        n_episodes: Episodes in all, shared evenly by the envs.
+        deterministic: Take the policy's mode instead of sampling.
+        seed: Seeds the envs and the policy's sampling; the same seed gives the same result. None goes on with the envs'
+            own streams.
+        use_masking: Give the env's action masks, if it has any, to a model that takes them.
+        render: Render every step.
+
+    Returns:
+        The results, in the order in which the episodes ended.
+    """
+    successes: list[bool] = []
+
+    def note_success(local_variables: dict[str, Any], _: dict[str, Any]) -> None:
+        info = local_variables["info"]
+        if local_variables["done"] and info.get("is_success") is not None:
+            successes.append(bool(info["is_success"]))
+
+    play: Any = evaluate_policy
+    masking: dict[str, bool] = {}
+    if takes_masks(model):
+        from sb3_contrib.common.maskable.evaluation import evaluate_policy as play
+        from sb3_contrib.common.maskable.utils import is_masking_supported
+
+        masking = {"use_masking": use_masking and is_masking_supported(env)}
+    with own_random_stream(seed):
+        if seed is not None:
+            env.seed(seed)
+        returns, lengths = play(
+            model,
+            env,
+            n_eval_episodes=n_episodes,
+            deterministic=deterministic,
+            render=render,
+            return_episode_rewards=True,
+            callback=note_success,
+            warn=False,
+            **masking,
+        )
+    return Evaluation(tuple(map(float, returns)), tuple(map(int, lengths)), tuple(successes))
+
+
+def takes_masks(model: Any) -> bool:
+    """Whether a model's `predict` takes action masks, as MaskablePPO's does."""
+    return "action_masks" in inspect.signature(model.predict).parameters
+
+
+@contextmanager
+def own_random_stream(seed: int | None) -> Iterator[None]:
+    """Seeds the global generators for a while and then puts them back, so that training draws as if nothing had run."""
+    python, numpy = random.getstate(), np.random.get_state()
+    with torch.random.fork_rng():
+        if seed is not None:
+            random.seed(seed)
+            np.random.seed(seed % 2**32)
+            torch.manual_seed(seed)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpy)
+
+
+def evaluation_seed(seed: int, num_timesteps: int) -> int:
+    """The seed of a run's evaluation at an env step: a stream of its own, and the same whether the run was resumed or not."""
+    return int(np.random.SeedSequence([seed, 0xE7A1, num_timesteps]).generate_state(1)[0])

@@ -1,0 +1,362 @@
+"""RLTrainer: Lightning's Trainer with env steps as its only clock."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytorch_lightning as pl
+from pytorch_lightning.plugins import environments
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.vec_env import VecEnv
+
+from lit_sb3_ray.errors import ConfigError, unknown
+from lit_sb3_ray.lit import checkpoint, iteration
+from lit_sb3_ray.lit.datamodule import RLEnvDataModule
+from lit_sb3_ray.lit.evaluation import evaluate
+from lit_sb3_ray.lit.loggers import LightningWriter
+from lit_sb3_ray.lit.module import RLModule
+from lit_sb3_ray.lit.progress import ProgressStep, StepsProgressBar
+from lit_sb3_ray.lit.speed import unchecked_distributions, use_fused_optimizers
+from lit_sb3_ray.lit.stop import StopStep
+
+PRECISIONS = ("32-true", "bf16-mixed")
+# Re-exported by Lightning without saying so, which strict typing refuses by name.
+_ENVIRONMENTS: Any = environments
+EPOCH_CLOCK = ("max_epochs", "min_epochs", "min_steps")
+
+
+class RLTrainer(pl.Trainer):
+    """Trains SB3 algorithms under Lightning: its loggers, callbacks and profilers, SB3's learning.
+
+    `fit` gives the same weights, bit for bit, as the algorithm's own `learn()` for the same seed, whole or in slices.
+    """
+
+    def __init__(
+        self,
+        *,
+        max_steps: int,
+        run_name: str = "run",
+        rl_callback: BaseCallback | list[BaseCallback] | None = None,
+        log_interval: int | None = -1,
+        reset_num_timesteps: bool = True,
+        use_masking: bool = True,
+        fast: bool = False,
+        precision: str = "32-true",
+        callbacks: pl.Callback | list[pl.Callback] | None = None,
+        logger: Any = False,
+        plugins: Any = None,
+        enable_progress_bar: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        """Prepares a trainer.
+
+        Args:
+            max_steps: Env steps to train for; the schedules' horizon.
+            run_name: Name of the algorithm's own TensorBoard run.
+            rl_callback: SB3 callbacks.
+            log_interval: Iterations (on-policy, ARS) or episodes (off-policy) between two dumps of SB3's logger; -1 for the
+                algorithm's default, None for never.
+            reset_num_timesteps: False to go on from `algorithm.num_timesteps`.
+            use_masking: Whether MaskablePPO asks the envs for action masks.
+            fast: Use what is faster but changes the last bits (fused optimizers).
+            precision: `32-true`, or `bf16-mixed` for `train()` alone.
+            callbacks: Lightning callbacks.
+            logger: Lightning loggers; none by default.
+            plugins: Lightning plugins.
+            enable_progress_bar: Show one bar, in env steps.
+            **kwargs: Everything else that `pl.Trainer` takes, epochs excepted.
+
+        Raises:
+            ConfigError: A budget below one step, another clock than env steps, or an unsupported precision.
+        """
+        if max_steps < 1:
+            raise ConfigError(f"max_steps is the budget in env steps and must be at least 1, not {max_steps}")
+        for name in EPOCH_CLOCK:
+            if name in kwargs:
+                raise ConfigError(f"{name} has no meaning here: env steps (max_steps) are the only clock")
+        if precision not in PRECISIONS:
+            raise unknown("precision", str(precision), PRECISIONS)
+        self.max_env_steps = max_steps
+        self.run_name = run_name
+        self.rl_callback = rl_callback
+        self.log_interval = log_interval
+        self.reset_num_timesteps = reset_num_timesteps
+        self.use_masking = use_masking
+        self.fast = fast
+        self.train_precision = precision
+        self.module: RLModule | None = None
+        own = [callbacks] if isinstance(callbacks, pl.Callback) else list(callbacks or [])
+        if enable_progress_bar and not any(isinstance(callback, pl.callbacks.ProgressBar) for callback in own):
+            own.append(StepsProgressBar())
+        defaults: dict[str, Any] = {
+            "accelerator": "cpu",
+            "devices": 1,
+            "enable_checkpointing": False,
+            "enable_model_summary": False,
+            "num_sanity_val_steps": 0,
+            "limit_val_batches": 0,
+            # EarlyStopping and its like then look after an evaluation instead of after every iteration.
+            "val_check_interval": 1,
+            "check_val_every_n_epoch": None,
+            "log_every_n_steps": 1,
+        }
+        with _without_advertisement():
+            super().__init__(
+                max_epochs=-1,
+                callbacks=own,
+                logger=logger,
+                plugins=_with_own_environment(plugins),
+                enable_progress_bar=enable_progress_bar,
+                **(defaults | kwargs),
+            )
+
+    @property
+    def global_step(self) -> int:
+        """Env steps done."""
+        return 0 if self.module is None else self.module.num_timesteps
+
+    @property
+    def rl_num_timesteps(self) -> int:
+        """Env steps done."""
+        return self.global_step
+
+    @property
+    def rl_total_timesteps(self) -> int:
+        """The budget in env steps."""
+        return self.max_env_steps
+
+    @property
+    def rl_budget_reached(self) -> bool:
+        """Whether the budget is used up."""
+        return self.global_step >= self.max_env_steps
+
+    @property
+    def rl_progress(self) -> float:
+        """Share of the budget used, 0 to 1."""
+        return min(1.0, self.global_step / self.max_env_steps)
+
+    def fit(  # type: ignore[override]
+        self,
+        model: BaseAlgorithm | RLModule,
+        datamodule: RLEnvDataModule | None = None,
+        *,
+        until: int | None = None,
+        ckpt_path: str | Path | None = None,
+    ) -> BaseAlgorithm:
+        """Trains to the end of the budget, or until an env step, from where a second call goes on.
+
+        Args:
+            model: The algorithm, or a module around it.
+            datamodule: Brings the training env; without it the algorithm's own is used.
+            until: Env steps to stop at, at the first iteration boundary from there on.
+            ckpt_path: A checkpoint folder to go on from.
+
+        Returns:
+            The algorithm.
+
+        Raises:
+            ConfigError: No env, an algorithm that cannot be driven, or a checkpoint that does not fit.
+            NonFiniteError: Training has diverged.
+        """
+        module = self._take(model, datamodule)
+        with unchecked_distributions():
+            if module.session is None:
+                self._begin(module, ckpt_path)
+            session = module.session
+            assert session is not None
+            module.until = min(until or self.max_env_steps, self.max_env_steps)
+            if session.done or module.num_timesteps >= module.until:
+                return module.algorithm
+            loggers = self.loggers
+            try:
+                with _without_advertisement():
+                    super().fit(module, datamodule=datamodule)
+            finally:
+                self.loggers = loggers
+        if module.num_timesteps < module.until and not module.guard.requested:
+            session.stopped = True
+        if session.done or module.guard.requested:
+            iteration.finish(session)
+        return module.algorithm
+
+    def validate(  # type: ignore[override]
+        self, model: BaseAlgorithm | RLModule | None = None, datamodule: RLEnvDataModule | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Evaluates on the validation env; see `test` for the options."""
+        return self._evaluate("validate", model, datamodule, **options)
+
+    def test(  # type: ignore[override]
+        self, model: BaseAlgorithm | RLModule | None = None, datamodule: RLEnvDataModule | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
+        """Evaluates on the test env.
+
+        Args:
+            model: The algorithm; the one last trained when None.
+            datamodule: Brings the env; or give `env`.
+            **options: `env`, `n_eval_episodes` (10), `deterministic` (True), `render` (False), `reward_threshold` (None),
+                `return_episode_rewards` (False), `use_masking` (True), `seed` (None).
+
+        Returns:
+            One dict: `<stage>/mean_reward`, `std_reward`, `mean_episode_length`, `std_episode_length`, `n_eval_episodes`,
+            and per-episode lists when asked for.
+
+        Raises:
+            ConfigError: No env.
+            AssertionError: The mean return is below `reward_threshold`.
+        """
+        return self._evaluate("test", model, datamodule, **options)
+
+    def predict(  # type: ignore[override]
+        self,
+        model: BaseAlgorithm | RLModule | None = None,
+        observation: Any = None,
+        state: tuple[np.ndarray, ...] | None = None,
+        episode_start: np.ndarray | None = None,
+        deterministic: bool = True,
+        env: VecEnv | None = None,
+        action_masks: np.ndarray | None = None,
+    ) -> tuple[np.ndarray, tuple[np.ndarray, ...] | None]:
+        """One call of the policy.
+
+        Args:
+            model: The algorithm; the one last trained when None.
+            observation: Shape `(*obs)` or `(n_envs, *obs)`; a fresh reset of `env` when None.
+            state: Hidden states of a recurrent policy.
+            episode_start: Shape `(n_envs,)`, for a recurrent policy.
+            deterministic: Take the mode instead of sampling.
+            env: Gives the observation when there is none.
+            action_masks: Valid actions, for MaskablePPO.
+
+        Returns:
+            Actions, and the next hidden states if any.
+
+        Raises:
+            ConfigError: Neither an observation nor an env.
+        """
+        algorithm = self._algorithm(model)
+        if observation is None:
+            if env is None:
+                raise ConfigError("predict needs an observation, or an env to take one from")
+            observation = env.reset()
+        masks = {} if action_masks is None else {"action_masks": action_masks}
+        return algorithm.predict(observation, state, episode_start, deterministic, **masks)
+
+    def _evaluate(
+        self,
+        stage: str,
+        model: BaseAlgorithm | RLModule | None,
+        datamodule: RLEnvDataModule | None,
+        *,
+        env: VecEnv | None = None,
+        n_eval_episodes: int = 10,
+        deterministic: bool = True,
+        render: bool = False,
+        reward_threshold: float | None = None,
+        return_episode_rewards: bool = False,
+        use_masking: bool = True,
+        seed: int | None = None,
+    ) -> list[dict[str, Any]]:
+        algorithm = self._algorithm(model)
+        if env is None:
+            source = datamodule or RLEnvDataModule(algorithm.get_env())
+            found = source.get_env(stage)
+            assert isinstance(found, VecEnv)
+            env = found
+        options: dict[str, Any] = {"deterministic": deterministic, "render": render, "use_masking": use_masking, "seed": seed}
+        result = evaluate(algorithm, env, n_eval_episodes, **options)
+        if reward_threshold is not None and result.mean_reward <= reward_threshold:
+            raise AssertionError(f"mean return {result.mean_reward:.2f} is not above {reward_threshold:.2f}")
+        row: dict[str, Any] = {
+            f"{stage}/mean_reward": result.mean_reward,
+            f"{stage}/std_reward": result.std_reward,
+            f"{stage}/mean_episode_length": result.mean_ep_length,
+            f"{stage}/std_episode_length": float(np.std(result.lengths)),
+            f"{stage}/n_eval_episodes": len(result.returns),
+        }
+        if return_episode_rewards:
+            row |= {f"{stage}/episode_rewards": list(result.returns), f"{stage}/episode_lengths": list(result.lengths)}
+        return [row]
+
+    def _algorithm(self, model: BaseAlgorithm | RLModule | None) -> BaseAlgorithm:
+        if model is None and self.module is not None:
+            return self.module.algorithm
+        if model is None:
+            raise ConfigError("no model was given and none was trained")
+        return model.algorithm if isinstance(model, RLModule) else model
+
+    def _take(self, model: BaseAlgorithm | RLModule, datamodule: RLEnvDataModule | None) -> RLModule:
+        """The module to train: the one of the last call if it is around the same algorithm."""
+        if isinstance(model, RLModule):
+            if model is not self.module:
+                model.session = None
+            module = model
+        elif self.module is not None and self.module.algorithm is model:
+            module = self.module
+        else:
+            module = RLModule(model)
+        self.module = module
+        if datamodule is not None and module.session is None:
+            env = datamodule.get_env("fit")
+            assert isinstance(env, VecEnv)
+            module.algorithm.set_env(env)
+        if module.algorithm.get_env() is None:
+            raise ConfigError("the algorithm has no env: give it one, or pass a datamodule with a train_env")
+        return module
+
+    def _begin(self, module: RLModule, ckpt_path: str | Path | None) -> None:
+        algorithm, trainer = module.algorithm, cast("Any", self)
+        if not iteration.is_driven(algorithm):
+            raise ConfigError(f"{type(algorithm).__name__} has no torch policy: it trains through its own learn()")
+        if ckpt_path is not None:
+            checkpoint.restore_algorithm(Path(ckpt_path), algorithm)
+        default = iteration.default_log_interval(algorithm)
+        given = self.rl_callback
+        callbacks = list(given) if isinstance(given, list) else [] if given is None else [given]
+        callbacks += [ProgressStep(bar) for bar in _steps_bars(trainer.callbacks)]
+        module.session = iteration.start(
+            algorithm,
+            self.max_env_steps,
+            [*callbacks, StopStep(module.guard)],
+            log_interval=default if self.log_interval == -1 else self.log_interval,
+            run_name=self.run_name,
+            reset_num_timesteps=self.reset_num_timesteps and ckpt_path is None,
+            use_masking=self.use_masking,
+        )
+        module.session.profile = trainer.profiler.profile
+        module.autocast_training(self.train_precision)
+        module.writer = LightningWriter(self)
+        algorithm.logger.output_formats.append(module.writer)
+        if self.fast:
+            use_fused_optimizers(algorithm)
+        if ckpt_path is not None:
+            checkpoint.restore_session(Path(ckpt_path), module.session)
+
+
+@contextmanager
+def _without_advertisement() -> Iterator[None]:
+    """Keeps Lightning from telling about GPUs and products while a trainer is made."""
+    told = logging.getLogger("pytorch_lightning.utilities.rank_zero")
+    before = told.level
+    told.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        told.setLevel(before)
+
+
+def _steps_bars(callbacks: Iterable[pl.Callback]) -> list[StepsProgressBar]:
+    return [callback for callback in callbacks if isinstance(callback, StepsProgressBar)]
+
+
+def _with_own_environment(plugins: Any) -> list[Any]:
+    """Adds Lightning's plain environment, without which SLURM's variables would make `pl.Trainer` start a job of its own."""
+    given = list(plugins) if isinstance(plugins, list | tuple) else [] if plugins is None else [plugins]
+    if any(isinstance(plugin, _ENVIRONMENTS.ClusterEnvironment) for plugin in given):
+        return given
+    return [*given, _ENVIRONMENTS.LightningEnvironment()]

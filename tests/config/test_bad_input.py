@@ -1,0 +1,110 @@
+"""Every mistake in an entry is one line that names the key, its origin and the nearest right name, and runs nothing."""
+
+from __future__ import annotations
+
+import pytest
+
+from lit_sb3_ray.config.hyperparams import merge, origins, resolve
+from lit_sb3_ray.config.problems import MissingPackageError
+from lit_sb3_ray.errors import ConfigError
+
+WHERE = "own.yml, entry 'CartPole-v1'"
+BASE = {"policy": "MlpPolicy", "n_timesteps": 1e5}
+
+
+def entry(**values):
+    return {**BASE, **values}
+
+
+BAD = [
+    ("ppo", {"nminibatches": 4}, "unknown PPO hyperparameter 'nminibatches': did you mean 'batch_size'"),
+    ("ppo", {"learnig_rate": 1}, "'learnig_rate'.*did you mean 'learning_rate'"),
+    ("ppo", {"env_wraper": "x"}, "did you mean 'env_wrapper'"),
+    ("ppo", {"seed": 1}, "'seed' is no hyperparameter: use --seed"),
+    ("ppo", {"n_steps": "many"}, "expected a whole number, not 'many' \\(n_steps"),
+    ("ppo", {"n_steps": 1.5}, "not 1.5"),
+    ("ppo", {"n_steps": True}, "not True"),
+    ("ppo", {"n_steps": 0}, "from 1 up, not 0 \\(n_steps"),
+    ("ppo", {"n_epochs": None}, "not None"),
+    ("ppo", {"gamma": [0.9]}, "expected a number"),
+    ("ppo", {"gamma": float("nan")}, "not nan"),
+    ("ppo", {"use_sde": "False"}, "true or false, not 'False'"),
+    ("ppo", {"clip_range": None}, "clip_range"),
+    ("ppo", {"learning_rate": "exp_0.001"}, "unknown schedule kind 'exp'"),
+    ("ppo", {"policy": "MlPolicy"}, "did you mean 'MlpPolicy'"),
+    ("ppo", {"policy": "subprocess.Popen"}, "is no policy"),
+    ("ppo", {"policy_kwargs": "dict(net_arh=[64])"}, "unknown ActorCriticPolicy argument 'net_arh'.*did you mean 'net_arch'"),
+    ("ppo", {"policy_kwargs": "dict(net_arch=64)"}, "expected a list or a mapping or null, not 64"),
+    ("ppo", {"policy_kwargs": "dict(use_sde=True)"}, "handed to the policy by the algorithm"),
+    ("ppo", {"policy_kwargs": "[1]"}, "policy_kwargs"),
+    ("ppo", {"policy_kwargs": "dict(activation_fn=subprocess.Popen)"}, "no torch module"),
+    ("ppo", {"policy_kwargs": "dict(optimizer_class=nn.ReLU)"}, "Optimizer class"),
+    ("ppo", {"env_wrapper": "subprocess.Popen"}, "no environment wrapper"),
+    ("ppo", {"env_wrapper": [{"gymnasium.wrappers.TimeLimit": {"max_steps": 1}}]}, "did you mean 'max_episode_steps'"),
+    ("ppo", {"env_wrapper": "gymnasium.wrappers.TimeLimit"}, "needs the argument 'max_episode_steps'"),
+    ("ppo", {"env_wrapper": [{"gymnasium.wrappers.TimeLimit": 3}]}, "mapping of arguments"),
+    ("ppo", {"env_wrapper": [{"a.B": None, "c": 1}]}, "check the indentation"),
+    ("ppo", {"vec_env_wrapper": "gymnasium.wrappers.TimeLimit"}, "no VecEnv wrapper"),
+    ("ppo", {"callback": {"subprocess.Popen": {"args": ["touch", "trace"]}}}, "no callback"),
+    ("ppo", {"callback": "stable_baselines3.common.callbacks.EvalCallback"}, "needs the argument 'eval_env'"),
+    ("ppo", {"normalize": "dict(norm_rew=False)"}, "did you mean 'norm_reward'"),
+    ("ppo", {"normalize": {"training": False}}, "filled in by the program"),
+    ("ppo", {"normalize": 3}, "not 3"),
+    ("ppo", {"monitor_kwargs": "dict(info_keyword=('a',))"}, "did you mean 'info_keywords'"),
+    ("ppo", {"env_kwargs": "[1]"}, "expected a mapping"),
+    ("ppo", {"frame_stack": "two"}, "frame_stack"),
+    ("ppo", {"n_envs": -1}, "n_envs"),
+    ("ppo", {"n_timesteps": 0}, "from 1 up, not 0 \\(n_timesteps"),
+    ("ppo", {"n_timesteps": -5}, "n_timesteps"),
+    ("ppo", {"n_timesteps": 1.5}, "n_timesteps"),
+    ("ppo", {"n_timesteps": float("inf")}, "n_timesteps"),
+    ("ppo", {"noise_type": "normal", "noise_std": 0.1}, "takes no action noise"),
+    ("td3", {"noise_type": "norml", "noise_std": 0.1}, "did you mean 'normal'"),
+    ("td3", {"noise_type": "normal"}, "needs a noise_std"),
+    ("td3", {"noise_std": 0.1}, "needs a noise_type"),
+    ("sac", {"train_freq": [1, "epsode"]}, "did you mean 'episode'"),
+    ("sac", {"train_freq": [1, 2, 3]}, "train_freq"),
+    ("sac", {"train_freq": 0}, "train_freq"),
+    ("sac", {"replay_buffer_class": "RolloutBuffer"}, "RolloutBuffer is not a ReplayBuffer class"),
+    (
+        "sac",
+        {"replay_buffer_class": "HerReplayBuffer", "replay_buffer_kwargs": "dict(online_sampling=True)"},
+        "HerReplayBuffer argument",
+    ),
+]
+
+
+@pytest.mark.parametrize(("algo", "values", "message"), BAD, ids=[f"{algo}-{values}"[:60] for algo, values, _ in BAD])
+def test_bad_values_are_one_line_with_key_file_and_nearest_name(algo, values, message, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ConfigError, match=message) as caught:
+        resolve(entry(**values), algo, WHERE)
+    assert WHERE in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "key", ["policy_kwargs", "normalize", "monitor_kwargs", "env_kwargs", "replay_buffer_class", "replay_buffer_kwargs"]
+)
+def test_a_function_call_in_any_value_does_nothing(key, tmp_path):
+    trace = tmp_path / "trace"
+    with pytest.raises(ConfigError, match=f"function call and was not made.*{key}"):
+        resolve(entry(**{key: f"__import__('os').system('touch {trace}')"}), "sac", WHERE)
+    assert not trace.exists()
+
+
+def test_a_missing_policy_names_the_known_ones():
+    with pytest.raises(ConfigError, match="no policy: one of CnnPolicy, MlpPolicy, MultiInputPolicy"):
+        resolve({"n_timesteps": 1}, "ppo", WHERE)
+
+
+def test_a_bad_override_names_the_flag_instead_of_the_file():
+    overrides = {"nminibatches": 4}
+    with pytest.raises(ConfigError, match=r"\(--hyperparams\)"):
+        resolve(merge(BASE, None, overrides), "ppo", WHERE, sources=origins(None, overrides))
+
+
+def test_a_missing_optional_package_names_its_extra():
+    with pytest.raises(MissingPackageError, match=r"lit-sb3-ray\[highway\]"):
+        resolve(entry(env_wrapper="highway_env.no_such_part.Wrapper"), "ppo", WHERE)

@@ -1,0 +1,126 @@
+"""Small environments whose every number can be worked out by hand; importing this module registers them.
+
+`TinyCount-v0`, `TinyGoal-v0`, `TinyImage-v0`, `TinyMask-v0`.
+"""
+
+from __future__ import annotations
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+
+
+class CountEnv(gym.Env):
+    """Step `t` (from 1) gives the observation `[t, offset]`, the reward `t`, and success from step `success_at` on.
+
+    The episode terminates after `length` steps. `offset` is drawn from the environment's generator at reset, unless
+    `options={"offset": x}` sets it. What arrived is kept in `actions`, `seeds` and `options`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"]}  # noqa: RUF012 (gymnasium's own form)
+
+    def __init__(self, length=5, success_at=3, render_mode=None):
+        self.length = length
+        self.success_at = success_at
+        self.render_mode = render_mode
+        self.observation_space = spaces.Box(-1.0, 100.0, (2,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+        self.actions, self.seeds, self.options = [], [], []
+
+    def _observation(self):
+        return np.array([self.count, self.offset], np.float32)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.seeds.append(seed)
+        self.options.append(options)
+        self.count = 0
+        self.offset = (options or {}).get("offset", self.np_random.random())
+        return self._observation(), {}
+
+    def step(self, action):
+        self.actions.append(np.array(action))
+        self.count += 1
+        info = {"is_success": self.count >= self.success_at}
+        return self._observation(), float(self.count), self.count >= self.length, False, info
+
+    def render(self):
+        return np.zeros((4, 4, 3), np.uint8)
+
+
+class GoalEnv(gym.Env):
+    """A point on a line is pushed towards a goal; the reward is minus the distance, success within 0.1."""
+
+    def __init__(self, length=10):
+        self.length = length
+        line = spaces.Box(-10.0, 10.0, (1,), np.float32)
+        self.observation_space = spaces.Dict({"observation": line, "achieved_goal": line, "desired_goal": line})
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
+
+    def _observation(self):
+        return {"observation": self.position.copy(), "achieved_goal": self.position.copy(), "desired_goal": self.goal.copy()}
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        self.position = np.zeros(1, np.float32)
+        self.goal = self.np_random.uniform(-1, 1, 1).astype(np.float32)
+        return self._observation(), {}
+
+    def step(self, action):
+        self.count += 1
+        self.position = np.clip(self.position + 0.2 * np.asarray(action, np.float32), -10, 10).astype(np.float32)
+        reward = float(self.compute_reward(self.position, self.goal, {}))
+        info = {"is_success": float(reward > -0.1)}
+        return self._observation(), reward, False, self.count >= self.length, info
+
+    def compute_reward(self, achieved_goal, desired_goal, info):
+        return -np.abs(achieved_goal - desired_goal).sum(axis=-1)
+
+
+class ImageEnv(gym.Env):
+    """A picture of bytes, channels last, all of the brightness `t` at step `t`."""
+
+    def __init__(self, size=36, channels=3, length=6):
+        self.observation_space = spaces.Box(0, 255, (size, size, channels), np.uint8)
+        self.action_space = spaces.Discrete(2)
+        self.length = length
+
+    def _observation(self):
+        return np.full(self.observation_space.shape, self.count, np.uint8)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return self._observation(), {}
+
+    def step(self, action):
+        self.count += 1
+        return self._observation(), 1.0, self.count >= self.length, False, {}
+
+
+class MaskEnv(gym.Env):
+    """Of four actions only `t % 4` and its successor are allowed at step `t`; `allowed` tells which, under that name only."""
+
+    def __init__(self, length=8):
+        self.observation_space = spaces.Box(0.0, 1.0, (4,), np.float32)
+        self.action_space = spaces.Discrete(4)
+        self.length = length
+
+    def allowed(self):
+        return np.isin(np.arange(4), [self.count % 4, (self.count + 1) % 4])
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return self.allowed().astype(np.float32), {}
+
+    def step(self, action):
+        reward = float(self.allowed()[action])
+        self.count += 1
+        return self.allowed().astype(np.float32), reward, False, self.count >= self.length, {}
+
+
+for _name, _class in {"TinyCount": CountEnv, "TinyGoal": GoalEnv, "TinyImage": ImageEnv, "TinyMask": MaskEnv}.items():
+    if f"{_name}-v0" not in gym.registry:
+        gym.register(id=f"{_name}-v0", entry_point=f"{__name__}:{_class.__name__}")
