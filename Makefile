@@ -1,7 +1,7 @@
 # Everything a checkout needs, with Python (3.11 or newer, with its venv module) and make alone.
 #   make train    set up .venv, then train PPO on CartPole-v1 for a short budget
 #   make test     set up .venv, then run the tests
-# The others: lint, format, lock, clean. Each can be run again; a set-up that is up to date costs nothing.
+# The others: test-jax, lint, format, lock, clean. Each can be run again; a set-up that is up to date costs nothing.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -13,10 +13,10 @@ TRAIN  ?= --algo ppo --env CartPole-v1 -n 50000 --eval-freq 25000 --seed 0
 PYTEST ?=
 
 # What the lock file holds: the package, and these extras, with torch at the version of the CPU build.
-LOCKED_EXTRAS := atari,bench,box2d,dev,minigrid,mlflow,mujoco,wandb
+LOCKED_EXTRAS := atari,bench,box2d,dev,minigrid,mlflow,mujoco,samplers,wandb
 LOCKED_TORCH  := 2.13.0
 
-.PHONY: all setup train test lint format lock clean
+.PHONY: all setup train test test-jax lint format lock clean
 all: test
 
 setup: $(VENV)/.ready
@@ -38,6 +38,19 @@ train: $(VENV)/.ready
 
 test: $(VENV)/.ready
 	@$(BIN)/python -m pytest $(PYTEST)
+
+# SBX's algorithms, in an environment of their own beside the locked one: JAX and what comes with it are 160 MB to download, and
+# one of its packages is a nightly build, which no lock can hold on to.
+test-jax: $(VENV)-jax/.ready
+	@$(VENV)-jax/bin/python -m pytest tests/jax/check_sbx.py $(PYTEST)
+
+$(VENV)-jax/.ready: requirements.lock pyproject.toml setup.py
+	@echo "Setting up $(VENV)-jax from requirements.lock and the extra jax (once; some minutes)"
+	@$(PYTHON) -m venv $(VENV)-jax
+	@$(VENV)-jax/bin/python -m pip --disable-pip-version-check --no-input install --quiet --requirement requirements.lock
+	@$(VENV)-jax/bin/python -m pip --disable-pip-version-check --no-input install --quiet --no-build-isolation \
+	   --constraint requirements.lock --editable '.[jax]'
+	@touch $@
 
 lint: $(VENV)/.ready
 	@$(BIN)/ruff check .
@@ -64,5 +77,5 @@ lock:
 	@echo "requirements.lock: $$(grep -c == requirements.lock) packages"
 
 clean:
-	@rm -rf $(VENV) build dist ./*.egg-info .mypy_cache .pytest_cache .ruff_cache
+	@rm -rf $(VENV) $(VENV)-jax build dist ./*.egg-info .mypy_cache .pytest_cache .ruff_cache
 	@find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lit_sb3_ray.lit.datamodule import RLEnvDataModule
     from lit_sb3_ray.lit.module import RLModule
     from lit_sb3_ray.lit.trainer import RLTrainer
+    from lit_sb3_ray.tuning.study import run_study
 
 __version__ = "0.1.0"
 
@@ -26,6 +27,7 @@ __all__ = [
     "RLTrainer",
     "__version__",
     "load_run",
+    "run_study",
 ]
 
 _HOMES = {
@@ -35,6 +37,7 @@ _HOMES = {
     "RLModule": "lit_sb3_ray.lit.module",
     "RLTrainer": "lit_sb3_ray.lit.trainer",
     "load_run": "lit_sb3_ray.experiment.load",
+    "run_study": "lit_sb3_ray.tuning.study",
 }
 
 

@@ -1,4 +1,4 @@
-"""Errors that are the user's to mend."""
+"""Errors that are the user's to mend, each told in one line."""
 
 from __future__ import annotations
 
@@ -8,6 +8,10 @@ from collections.abc import Iterable
 
 class ConfigError(ValueError):
     """Bad input, told in one line; the command line prints it and exits with code 2."""
+
+
+class NonFiniteError(RuntimeError):
+    """Training has met NaN or infinity, and going on would only lose time; the command line prints it and exits with 1."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> ConfigError:

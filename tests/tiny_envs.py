@@ -1,6 +1,6 @@
 """Small environments whose every number can be worked out by hand; importing this module registers them.
 
-`TinyCount-v0`, `TinyGoal-v0`, `TinyImage-v0`, `TinyMask-v0`.
+`TinyCount-v0`, `TinyGoal-v0`, `TinyImage-v0`, `TinyMask-v0`, `TinyBroken-v0`.
 """
 
 from __future__ import annotations
@@ -121,6 +121,34 @@ class MaskEnv(gym.Env):
         return self.allowed().astype(np.float32), reward, False, self.count >= self.length, {}
 
 
-for _name, _class in {"TinyCount": CountEnv, "TinyGoal": GoalEnv, "TinyImage": ImageEnv, "TinyMask": MaskEnv}.items():
+class BrokenEnv(gym.Env):
+    """From its third step on `what` (`reward` or `observation`) is NaN; the actions change nothing."""
+
+    def __init__(self, what="reward", box=False, length=8):
+        self.observation_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
+        self.action_space = spaces.Box(-1.0, 1.0, (1,), np.float32) if box else spaces.Discrete(2)
+        self.what, self.length = what, length
+
+    def _value(self, what):
+        return np.nan if what == self.what and self.count >= 3 else 0.5
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return np.full(2, 0.5, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        observation = np.full(2, self._value("observation"), np.float32)
+        return observation, self._value("reward"), self.count >= self.length, False, {}
+
+
+for _name, _class in {
+    "TinyCount": CountEnv,
+    "TinyGoal": GoalEnv,
+    "TinyImage": ImageEnv,
+    "TinyMask": MaskEnv,
+    "TinyBroken": BrokenEnv,
+}.items():
     if f"{_name}-v0" not in gym.registry:
         gym.register(id=f"{_name}-v0", entry_point=f"{__name__}:{_class.__name__}")

@@ -171,4 +171,5 @@ def _report(args: argparse.Namespace, model: BaseAlgorithm, env: VecEnv, render:
 def _with_bar(steps: Iterable[list[Episode]], total: int) -> Iterable[list[Episode]]:
     from tqdm import tqdm
 
-    return tqdm(steps, total=total, unit="step", file=sys.stderr)
+    bar: Iterable[list[Episode]] = tqdm(steps, total=total, unit="step", file=sys.stderr)
+    return bar

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lit_sb3_ray import __version__
-from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.errors import ConfigError, NonFiniteError
 
 PROGRAM = "lit-sb3-ray"
 BAD_INPUT = 2
@@ -77,8 +77,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The words after the program's name; None takes those of this process.
 
     Returns:
-        The exit code: 0 done, 2 bad input, 128 + the signal's number when a signal ended the command. Errors that are not
-        the user's propagate, so that Python shows their traceback and exits with 1.
+        The exit code: 0 done, 2 bad input, 1 when training has diverged, 128 + the signal's number when a signal ended the
+        command. Errors that are not the user's propagate, so that Python shows their traceback and exits with 1.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
@@ -99,6 +99,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"{PROGRAM}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
+    except NonFiniteError as error:
+        print(f"{PROGRAM}: error: {' '.join(str(error).split())}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:
+        # The reader, such as `head`, has seen enough; Python would complain again when it flushes at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 128 + signal.SIGPIPE
     except KeyboardInterrupt:
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
         return 128 + signal.SIGINT

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import logging
 
+from tqdm import tqdm
+
 _LEVELS = {0: logging.WARNING, 1: logging.INFO}
+
+
+class _BesideBar(logging.StreamHandler):  # type: ignore[type-arg]
+    """Writes to standard error; a progress bar that is drawn there makes way and comes back below."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with tqdm.external_write_mode(self.stream):
+            super().emit(record)
 
 
 def set_up_logging(verbose: int) -> None:
@@ -13,7 +23,7 @@ def set_up_logging(verbose: int) -> None:
     Args:
         verbose: 0 warnings only, 1 what a user wants to follow, 2 and more everything.
     """
-    logging.basicConfig(format="%(message)s")
+    logging.basicConfig(format="%(message)s", handlers=[_BesideBar()])
     logging.getLogger("lit_sb3_ray").setLevel(_LEVELS.get(max(verbose, 0), logging.DEBUG))
 
 

@@ -32,7 +32,8 @@ def run(argv: Sequence[str]) -> int:
         argv: The words after `train`.
 
     Returns:
-        0, or 128 + the signal's number when a signal stopped the training; what was trained is saved then too.
+        0; 1 when no trial of a study is complete; 128 + the signal's number when a signal stopped the training, what was
+        trained being saved then too.
 
     Raises:
         ConfigError: Bad input; found before any environment is built.
@@ -44,7 +45,7 @@ def run(argv: Sequence[str]) -> int:
     if args.dry_run:
         print(manager.describe())
         return 0
-    return _train(manager, args)
+    return _optimize(manager, args) if args.optimize_hyperparameters else _train(manager, args)
 
 
 def read_settings(flags: ParsedFlags) -> argparse.Namespace:
@@ -61,9 +62,9 @@ def read_settings(flags: ParsedFlags) -> argparse.Namespace:
     """
     args = flags.values
     if args.resume:
-        from lit_sb3_ray.experiment.run_folder import read_arguments
+        from lit_sb3_ray.experiment.run_folder import open_run, read_arguments
 
-        saved = read_arguments(args.resume)
+        saved = read_arguments(open_run(args.resume))
         return argparse.Namespace(**resumed_arguments(saved, flags.given, args.resume))
     if args.seed < 0:
         args.seed = secrets.randbelow(MAX_SEED)
@@ -79,12 +80,8 @@ def check_settings(args: argparse.Namespace) -> None:
     Raises:
         ConfigError: The first fault found.
     """
-    if args.optimize_hyperparameters:
-        raise ConfigError("-optimize: studies arrive with the command `tune`; this version trains single runs")
-    if args.trial_id is not None or args.study_name or args.storage:
-        raise ConfigError("--storage, --study-name, --trial-id: a study's trials are read once the command `tune` is there")
-    if args.vec_env in ("ray", "subproc"):
-        raise ConfigError(f"--vec-env {args.vec_env}: Ray actors for environments are not in this version; use auto or dummy")
+    if args.trial_id is not None and not (args.storage and args.study_name):
+        raise ConfigError("--trial-id needs --storage and --study-name")
     if args.seed > MAX_SEED:
         raise ConfigError(f"--seed {args.seed} is above {MAX_SEED}, the largest seed numpy takes")
     if args.trained_agent:
@@ -214,7 +211,9 @@ def _train(manager: ExperimentManager, args: argparse.Namespace) -> int:
     manager.save_trained_model(model)
     run_folder = str(manager.save_path)
     if manager.stop_signal is not None:
-        print(f"Stopped and saved. Go on with: lit-sb3-ray train --resume {shlex.quote(run_folder)}", file=sys.stderr)
+        how = f"Go on with: lit-sb3-ray train --resume {shlex.quote(run_folder)}"
+        told = how if args.keep_checkpoints > 0 else f"The model is in {run_folder}; no checkpoints are kept to go on from"
+        print(f"Stopped and saved. {told}", file=sys.stderr)
         return 128 + manager.stop_signal
     result = manager.final_evaluation()
     if talks and result is not None:
@@ -223,3 +222,22 @@ def _train(manager: ExperimentManager, args: argparse.Namespace) -> int:
     if talks:
         print(run_folder)
     return 0
+
+
+def _optimize(manager: ExperimentManager, args: argparse.Namespace) -> int:
+    talks = args.verbose > 0
+    if talks:
+        print(f"Study of {args.algo} on {args.env}, seed {args.seed}")
+    result = manager.hyperparameters_optimization()
+    if result.number is None:
+        print(f"No trial is complete; what happened is in {result.path}", file=sys.stderr)
+    elif talks:
+        print(f"Best trial: {result.number}, mean reward {result.value:.2f}")
+        for name, value in result.params.items():
+            print(f"  {name}: {value}")
+        words = ["lit-sb3-ray", "train", "--algo", args.algo, "--env", args.env, "--conf-file", str(result.best_path)]
+        print(f"Train with it: {shlex.join(words)}")
+        print(result.path)
+    if manager.stop_signal is not None:
+        return 128 + manager.stop_signal
+    return 0 if result.number is not None else 1

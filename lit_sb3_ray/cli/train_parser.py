@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from lit_sb3_ray.cli.flags import AssignmentsAction, FlagParser, boolean, whole_number
 from lit_sb3_ray.experiment.arguments import train_arguments
+from lit_sb3_ray.tuning.pruners import PRUNERS
+from lit_sb3_ray.tuning.samplers import SAMPLERS
 
 LOGGERS = ("tensorboard", "csv", "wandb", "mlflow", "none")
 
@@ -187,19 +189,23 @@ def _add_study(parser: FlagParser) -> None:
         metavar="N",
         help="trials of the whole study, all commands together; goes over --n-trials",
     )
-    group.add_argument("--n-jobs", type=int, metavar="N", help="trials at once (default: as many as fit)")
-    group.add_argument(
-        "--sampler", choices=("random", "tpe", "auto"), help="what proposes hyperparameters (default: %(default)s)"
-    )
-    group.add_argument(
-        "--pruner", choices=("asha", "halving", "median", "none"), help="what cuts poor trials short (default: %(default)s)"
-    )
+    group.add_argument("--n-jobs", type=int, metavar="N", help="trials at once; in this version always one")
+    group.add_argument("--sampler", choices=SAMPLERS, help="what proposes hyperparameters (default: %(default)s)")
+    group.add_argument("--pruner", choices=PRUNERS, help="what cuts poor trials short (default: %(default)s)")
     group.add_argument("--n-startup-trials", type=int, metavar="N", help="random trials at the start (default: %(default)s)")
     group.add_argument(
-        "--n-evaluations", type=int, metavar="N", help="evaluations a trial (default: one every 100k env steps)"
+        "--n-evaluations",
+        type=int,
+        metavar="N",
+        help="evaluations a trial (default: one each 100k env steps, at least 5 with asha)",
     )
     group.add_argument("--storage", metavar="URL", help="Optuna storage: a URL, or a path ending in .log for a journal file")
     group.add_argument("--study-name", metavar="NAME", help="the study's name in the storage")
-    group.add_argument("--trial-id", type=int, metavar="ID", help="train with the hyperparameters of this trial of a study")
+    group.add_argument(
+        "--trial-id",
+        type=int,
+        metavar="ID",
+        help="train with the hyperparameters of this trial of the study, counted from 0 (default: those of its best trial)",
+    )
     group.add_argument("--optimization-log-path", metavar="DIR", help="keep each trial's evaluations and best model under DIR")
     group.add_argument("--no-optim-plots", action="store_true", help="draw no figures of the study")

@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from lit_sb3_ray.config.classes import import_module, split_path
 from lit_sb3_ray.config.problems import problem
+from lit_sb3_ray.config.signatures import signature_of
 from lit_sb3_ray.errors import unknown
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
 
-INTERFACE = ("learn", "predict", "save", "load")
+INTERFACE = ("learn", "predict", "save", "load", "get_env", "get_vec_normalize_env", "set_logger")
 """The methods by which an algorithm is used; whatever class has them is one."""
+
+CONSTRUCTOR = ("policy", "env", "seed", "verbose", "device")
+"""The arguments that every algorithm is made with."""
 
 BUILT_IN = {
     "a2c": "stable_baselines3:A2C",
@@ -83,7 +87,7 @@ def resolve_algorithm(name: str) -> type[BaseAlgorithm]:
         name: A key of `ALGOS`, or `package.module:Class` for any class with SB3's interface.
 
     Raises:
-        ConfigError: No such name or class, or the class lacks `learn`, `predict`, `save` or `load`.
+        ConfigError: No such name or class, or the class lacks a method of `INTERFACE` or an argument of `CONSTRUCTOR`.
         MissingPackageError: The class's package is not installed.
     """
     if name in ALGOS:
@@ -97,6 +101,26 @@ def resolve_algorithm(name: str) -> type[BaseAlgorithm]:
             "--algo",
         )
     raise unknown("algorithm", name, ALGOS, "--algo")
+
+
+def nearest_built_in(name: str) -> str | None:
+    """Finds the built-in algorithm that an algorithm is or, through its classes, most closely descends from.
+
+    Args:
+        name: A key of `ALGOS`, or `package.module:Class`.
+
+    Returns:
+        The built-in's name; None when it descends from none.
+
+    Raises:
+        ConfigError: There is no such algorithm.
+    """
+    names = {path: built_in for built_in, path in BUILT_IN.items()}
+    for cls in resolve_algorithm(name).__mro__:
+        path = f"{cls.__module__.partition('.')[0]}:{cls.__name__}"
+        if path in names:
+            return names[path]
+    return None
 
 
 def _import_algorithm(path: str, where: str) -> type[BaseAlgorithm]:
@@ -116,6 +140,10 @@ def _checked(target: Any, shown: str, where: str) -> type[BaseAlgorithm]:
     lacking = _lacking(target)
     if lacking:
         raise problem(f"{shown} is no algorithm: it has no {', '.join(lacking)}", where)
+    signature = signature_of(target)
+    refused = [] if signature.is_open else [name for name in CONSTRUCTOR if name not in signature.parameters]
+    if refused:
+        raise problem(f"{shown} is no algorithm: its constructor does not take {', '.join(refused)}", where)
     algorithm: type[BaseAlgorithm] = target
     return algorithm
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -11,10 +12,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from lit_sb3_ray.config.algorithms import BUILT_IN, nearest_built_in
 from lit_sb3_ray.config.classes import failed_import, import_module
 from lit_sb3_ray.config.documents import parse_yaml, read_text
 from lit_sb3_ray.config.plain import copy_containers
 from lit_sb3_ray.config.problems import MissingPackageError, problem
+
+logger = logging.getLogger(__name__)
 
 PACKAGED = "lit_sb3_ray.hyperparams"
 VARIABLE = "hyperparams"
@@ -38,7 +42,7 @@ def read_entries(source: str | None, algo: str) -> ConfigFile:
 
     Args:
         source: A `.yml` or `.yaml` file, a `.py` file or an importable module holding a dict named `hyperparams`; None for the
-            packaged file of the algorithm.
+            packaged file of the algorithm, or of the one that it descends from.
         algo: The algorithm's name, which chooses the packaged file.
 
     Raises:
@@ -49,13 +53,17 @@ def read_entries(source: str | None, algo: str) -> ConfigFile:
 
 
 def _packaged(algo: str) -> tuple[str, Any]:
-    label = f"hyperparams/{algo}.yml"
-    if ":" in algo or "/" in algo:
-        raise problem(f"algorithm {algo!r} has no packaged hyperparameters: name a file with --conf-file", "")
-    resource = _packaged_folder() / f"{algo}.yml"
-    if not resource.is_file():
-        raise problem(f"algorithm {algo!r} has no packaged hyperparameters ({label}): name a file with --conf-file", "")
-    return label, parse_yaml(resource.read_text(encoding="utf-8"), label)
+    name = algo if algo in BUILT_IN else nearest_built_in(algo)
+    if name is None:
+        raise problem(
+            f"algorithm {algo!r} has no packaged hyperparameters, nor has a class it descends from: "
+            "name a file with --conf-file",
+            "",
+        )
+    label = f"hyperparams/{name}.yml"
+    if name != algo:
+        logger.info("%s descends from %s: taking its hyperparameters (%s); --conf-file names others", algo, name, label)
+    return label, parse_yaml((_packaged_folder() / f"{name}.yml").read_text(encoding="utf-8"), label)
 
 
 def _packaged_folder() -> Any:

@@ -6,6 +6,7 @@ import logging
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ import pytorch_lightning as pl
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import cut_evaluations, save_model
 from lit_sb3_ray.experiment.metrics import cut_metrics
-from lit_sb3_ray.experiment.run_folder import BEST, BEST_STATISTICS, RunFolder, copy_file
-from lit_sb3_ray.lit.checkpoint import STATE, read_state, save_checkpoint
-from lit_sb3_ray.lit.iteration import Session
+from lit_sb3_ray.experiment.run_folder import BEST, BEST_STATISTICS, RunFolder, replace_file
+from lit_sb3_ray.lit.checkpoint import STATE, Training, link_or_copy, read_state, save_checkpoint
 
 logger = logging.getLogger(__name__)
+
+# What the run's best model was at the boundary that a stop may go back to.
+BOUNDARY = ".boundary"
 
 
 @dataclass(frozen=True)
@@ -52,39 +55,76 @@ class CheckpointSaver(pl.Callback):
         self.extra = extra
         self.next_at = 0
 
+    def mark(self) -> dict[str, Any]:
+        """Notes at a boundary what a checkpoint would hold of the run folder, in case a stop goes back there.
+
+        Returns:
+            The run's own entries of that checkpoint.
+        """
+        if self.plan.keep > 0:
+            noted = self.run.checkpoints / BOUNDARY
+            noted.mkdir(parents=True, exist_ok=True)
+            for name in (BEST, BEST_STATISTICS):
+                link_or_copy(self.run.path / name, noted / name)
+        return self.extra()
+
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Sets the first step to save at."""
-        self.next_at = self._after(trainer.global_step)
+        self.begin(trainer.global_step)
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
         """Saves if it is time."""
-        if self.plan.freq < 1 or trainer.global_step < self.next_at or pl_module.guard.requested:
-            return
-        self.next_at = self._after(trainer.global_step)
-        steps = trainer.global_step
-        save_model(pl_module.algorithm, self.run.step_model(steps), self.run.step_statistics(steps))
-        self.save(pl_module.session)
+        if not pl_module.guard.requested and self.save_if_due(pl_module.session):
+            pl_module.guard.stale = True
 
-    def save(self, session: Session) -> Path | None:
-        """Takes a checkpoint now and lets old ones go.
+    def begin(self, num_timesteps: int) -> None:
+        """Sets the first step to save at.
+
+        Args:
+            num_timesteps: Env steps at which training starts.
+        """
+        self.next_at = self._after(num_timesteps)
+
+    def save_if_due(self, session: Training) -> bool:
+        """Saves the model and a checkpoint if it is time.
 
         Args:
             session: The training, at an iteration boundary.
+
+        Returns:
+            Whether it was time.
+        """
+        steps = session.algorithm.num_timesteps
+        if self.plan.freq < 1 or steps < self.next_at:
+            return False
+        self.next_at = self._after(steps)
+        save_model(session.algorithm, self.run.step_model(steps), self.run.step_statistics(steps))
+        self.save(session)
+        return True
+
+    def save(self, session: Training, marked: dict[str, Any] | None = None) -> Path | None:
+        """Takes a checkpoint now, if there is none of this env step yet, and lets old ones go.
+
+        Args:
+            session: The training, at an iteration boundary.
+            marked: What `mark` returned there, if training has gone back to that boundary; None if it goes on from here.
 
         Returns:
             The checkpoint, or None when none are kept.
         """
         if self.plan.keep < 1:
             return None
-        self.run.checkpoints.mkdir(exist_ok=True)
-        extra = self.extra() | {"best": self.run.best.exists()}
         folder = self.run.checkpoints / str(session.algorithm.num_timesteps)
-        save_checkpoint(folder, session, extra, self.plan.buffer_limit)
-        for name in (BEST, BEST_STATISTICS):
-            copy_file(self.run.path / name, folder / name)
+        if folder not in list_checkpoints(self.run):
+            home = self.run.path if marked is None else self.run.checkpoints / BOUNDARY
+            extra = self.extra() if marked is None else marked
+            files = [home / name for name in (BEST, BEST_STATISTICS)]
+            save_checkpoint(folder, session, extra, self.plan.buffer_limit, files)
+            logger.info("Checkpoint %s", folder)
         for old in list_checkpoints(self.run)[: -self.plan.keep]:
-            shutil.rmtree(old)
-        logger.info("Checkpoint %s", folder)
+            # Out of sight first: a crash would leave a part of it, which looks like a whole one.
+            shutil.rmtree(old.rename(old.with_name(f".{old.name}.old")))
+        shutil.rmtree(self.run.checkpoints / BOUNDARY, ignore_errors=True)
         return folder
 
     def _after(self, num_timesteps: int) -> int:
@@ -136,8 +176,9 @@ def rewind(run: RunFolder, checkpoint: Path) -> dict[str, Any]:
             run.step_statistics(int(number)).unlink(missing_ok=True)
             model.unlink()
     for name in (BEST, BEST_STATISTICS):
-        copy_file(checkpoint / name, run.path / name)
-        if not (checkpoint / name).exists():
+        if (checkpoint / name).exists():
+            replace_file(run.path / name, partial(link_or_copy, checkpoint / name))
+        else:
             (run.path / name).unlink(missing_ok=True)
     for left in [*run.path.glob(".*.partial*"), *run.checkpoints.glob(".*")]:
         shutil.rmtree(left) if left.is_dir() else left.unlink()

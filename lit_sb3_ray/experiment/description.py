@@ -55,7 +55,7 @@ def _stack(manager: ExperimentManager) -> list[str]:
         _call(manager.env_id, manager.get_env_kwargs()),
         _call("Monitor", resolved.monitor_kwargs),
         *(_call(wrapper.__name__, arguments) for wrapper, arguments in resolved.env_wrappers),
-        (manager.default_vec_env_cls or type("DummyVecEnv", (), {})).__name__,
+        "DummyVecEnv" if manager.default_vec_env_cls is None else manager.default_vec_env_cls.__name__,
         *(_call(wrapper.__name__, arguments) for wrapper, arguments in resolved.vec_env_wrappers),
         *normalize,
         *frames,
@@ -65,6 +65,9 @@ def _stack(manager: ExperimentManager) -> list[str]:
 
 def _writes(manager: ExperimentManager) -> list[str]:
     name = env_folder_name(manager.env_id)
+    if manager.optimize_hyperparameters:
+        report = f"{manager.log_folder}/{algo_folder_name(manager.algo)}/report_{name}_<study>_<time>"
+        return [f"{report}.csv", f"{report}.best.yml"]
     if manager.checkpoint is not None:
         folder = manager.save_path
     else:

@@ -165,7 +165,8 @@ def append_evaluation(history: History, num_timesteps: int, result: Evaluation) 
     history["timesteps"].append(num_timesteps)
     history["results"].append(list(result.returns))
     history["ep_lengths"].append(list(result.lengths))
-    if result.successes:
+    # An env that tells only some episodes' success leaves a row that fits no table.
+    if result.successes and len(result.successes) == len(result.returns):
         history.setdefault("successes", []).append(list(result.successes))
 
 
@@ -184,8 +185,12 @@ def cut_evaluations(path: Path, last_step: int) -> None:
 
 
 def save_model(model: Any, path: Path, statistics: Path) -> None:
-    """Writes a model and, before it, the normalisation statistics that it needs."""
+    """Writes a model and the normalisation statistics that it needs; nothing but a rename lies between the two."""
     normalize = model.get_vec_normalize_env()
-    if normalize is not None:
-        replace_file(statistics, lambda partial: normalize.save(str(partial)))
-    replace_file(path, model.save)
+
+    def write(partial: Path) -> None:
+        model.save(partial)
+        if normalize is not None:
+            replace_file(statistics, lambda other: normalize.save(str(other)))
+
+    replace_file(path, write)

@@ -61,15 +61,15 @@ def load_run(
     Raises:
         ConfigError: There is no such run or model, or it cannot be loaded.
     """
-    run = run_folder.open_run(path)
+    run = run_folder.open_run(path, env_id)
     arguments = _arguments(run)
-    run = RunFolder(run.path, env_id or run.env_id)
     algo = algo or arguments.get("algo")
     if algo is None:
         raise ConfigError(f"{run.path} does not say its algorithm: name it")
     packages = [*(arguments.get("gym_packages") or ()), *gym_packages]
     register_env(run.env_id, packages)
-    resolved = resolve(run_folder.read_hyperparameters(run), algo, str(run.settings / "config.yml"))
+    # How long it was to train does not matter here, and may have been said on the command line alone.
+    resolved = resolve(run_folder.read_hyperparameters(run), algo, str(run.settings / "config.yml"), n_timesteps=1)
     model_path = find_model(run.path, run.env_id, which)
     env = _build_env(
         run, resolved, arguments, model_path, env_kwargs or {}, n_envs, seed, render_mode, monitor_folder, packages
@@ -106,7 +106,7 @@ def load_model(path: Path, resolved: Hyperparams, env: VecEnv, device: str, seed
 
 def _arguments(run: RunFolder) -> dict[str, Any]:
     """The run's arguments; runs from the Hub may have none."""
-    return run_folder.read_arguments(run.path) if (run.settings / "args.yml").exists() else {}
+    return run_folder.read_arguments(run) if (run.settings / "args.yml").exists() else {}
 
 
 def _build_env(

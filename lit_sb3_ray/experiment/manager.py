@@ -2,54 +2,44 @@
 
 from __future__ import annotations
 
-import argparse
 import logging
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, LogEveryNTimesteps
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_normalize
 
-from lit_sb3_ray.config.algorithms import resolve_algorithm
+from lit_sb3_ray.config.algorithms import nearest_built_in
 from lit_sb3_ray.config.files import read_entries
 from lit_sb3_ray.config.hyperparams import Hyperparams, merge, origins, resolve, select_entry
 from lit_sb3_ray.config.plain import copy_containers
 from lit_sb3_ray.envs import families
-from lit_sb3_ray.envs.monitor import MonitorFiles, find_recorder
+from lit_sb3_ray.envs.monitor import MonitorFiles
 from lit_sb3_ray.envs.spec import EnvSpec
 from lit_sb3_ray.envs.vector import build_vec_env
-from lit_sb3_ray.errors import ConfigError, unknown
+from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment import run_folder
-from lit_sb3_ray.experiment.checkpoints import CheckpointPlan, CheckpointSaver, latest_checkpoint, rewind
+from lit_sb3_ray.experiment.checkpoints import rewind
 from lit_sb3_ray.experiment.description import describe
 from lit_sb3_ray.experiment.evaluations import EvaluationCallback, EvaluationPlan, save_model
-from lit_sb3_ray.experiment.loggers import attach_sb3_logger, lightning_loggers, tensorboard_folder
-from lit_sb3_ray.experiment.provenance import provenance
+from lit_sb3_ray.experiment.loggers import attach_sb3_logger
 from lit_sb3_ray.experiment.run_folder import RunFolder
-from lit_sb3_ray.experiment.signals import SignalStop
-from lit_sb3_ray.lit import RLModule, RLTrainer
+from lit_sb3_ray.experiment.settings import ExperimentSettings
+from lit_sb3_ray.experiment.training import train
+from lit_sb3_ray.experiment.warm_start import warm_start, warm_statistics
 from lit_sb3_ray.lit.evaluation import evaluate, evaluation_seed
-from lit_sb3_ray.lit.iteration import takes_masks
-from lit_sb3_ray.lit.loggers import WandbSettings, check_loggers
-from lit_sb3_ray.lit.speed import fit_threads
-from lit_sb3_ray.lit.trainer import PRECISIONS
+from lit_sb3_ray.lit.speed import construction_threads
 
 if TYPE_CHECKING:
-    import pytorch_lightning as pl
-    from pytorch_lightning.loggers import Logger
+    from lit_sb3_ray.tuning.study import StudyResult
 
 logger = logging.getLogger(__name__)
 
-VEC_ENV_TYPES = ("auto", "dummy", "ray", "subproc")
-PROFILERS = ("simple", "advanced", "pytorch")
 
-
-class ExperimentManager:
+class ExperimentManager(ExperimentSettings):
     """Reads hyperparameters, builds envs and model, trains, evaluates, saves, resumes.
 
         manager = ExperimentManager(None, "ppo", "CartPole-v1", "logs")
@@ -62,159 +52,25 @@ class ExperimentManager:
         n_envs: Training envs.
         saved_hyperparams: The unprocessed hyperparameters, once read.
         stop_signal: The signal that ended training, if one did.
+        trial_hyperparams: The hyperparameters of the trial that this experiment is, if it is one; they go over the file's.
         deterministic_eval: Whether evaluations play the policy's mode: everywhere but on Atari and MiniGrid.
     """
 
     default_vec_env_cls: type[VecEnv] | None = None
 
-    def __init__(
-        self,
-        args: argparse.Namespace | Mapping[str, Any] | None,
-        algo: str,
-        env_id: str,
-        log_folder: str,
-        tensorboard_log: str = "",
-        n_timesteps: int = 0,
-        eval_freq: int = 10000,
-        n_eval_episodes: int = 5,
-        save_freq: int = -1,
-        hyperparams: dict[str, Any] | None = None,
-        env_kwargs: dict[str, Any] | None = None,
-        eval_env_kwargs: dict[str, Any] | None = None,
-        trained_agent: str = "",
-        optimize_hyperparameters: bool = False,
-        storage: str | None = None,
-        study_name: str | None = None,
-        n_trials: int = 1,
-        max_total_trials: int | None = None,
-        n_jobs: int | None = None,
-        sampler: str = "tpe",
-        pruner: str = "asha",
-        optimization_log_path: str | None = None,
-        n_startup_trials: int = 0,
-        n_evaluations: int | None = None,
-        truncate_last_trajectory: bool = False,
-        uuid_str: str = "",
-        seed: int = 0,
-        log_interval: int = -1,
-        save_replay_buffer: bool = False,
-        verbose: int = 1,
-        vec_env_type: str = "auto",
-        n_eval_envs: int = 1,
-        no_optim_plots: bool = False,
-        device: torch.device | str = "auto",
-        config: str | None = None,
-        show_progress: bool = False,
-        trial_id: int | None = None,
-        *,
-        n_envs: int | None = None,
-        resume: str = "",
-        callbacks: Sequence[BaseCallback | pl.Callback] = (),
-        loggers: Sequence[str | Logger] | None = (),
-        wandb: WandbSettings | None = None,
-        fast: bool = False,
-        precision: str = "32-true",
-        profiler: str | None = None,
-        keep_checkpoints: int = 2,
-        log_freq: int = -1,
-        num_threads: int = -1,
-        gym_packages: Sequence[str] = (),
-    ) -> None:
-        """Takes an experiment's settings; builds and writes nothing.
-
-        Args:
-            args: All settings, kept as `args.yml`; None for those given here alone.
-            algo: A name in `ALGOS`, or `pkg.mod:Class`.
-            env_id: Gymnasium id.
-            log_folder: Root of all runs.
-            tensorboard_log: Root of TensorBoard runs; empty for none.
-            n_timesteps: Env steps; below 1 the hyperparameters' own number.
-            eval_freq: Env steps between evaluations; below 1 there are none.
-            n_eval_episodes: Episodes of an evaluation.
-            save_freq: Env steps between checkpoints; below 1 only at the end and on a signal.
-            hyperparams: Go over the file's, key by key.
-            env_kwargs: Go over the file's, key by key.
-            eval_env_kwargs: Stand in for `env_kwargs` in evaluation envs.
-            trained_agent: A `.zip` to start warm from.
-            optimize_hyperparameters: Search instead of training.
-            storage: Study storage, an Optuna URL or a path ending in `.log`.
-            study_name: Name of the study.
-            n_trials: Trials of this process.
-            max_total_trials: Trials of the whole study.
-            n_jobs: Trials at a time; None for as many as fit.
-            sampler: Sampler of the study.
-            pruner: Pruner of the study.
-            optimization_log_path: Folder for each trial's evaluations.
-            n_startup_trials: Trials before the sampler starts to learn.
-            n_evaluations: Evaluations of a trial.
-            truncate_last_trajectory: When a HER buffer is loaded: take its last trajectory as ended.
-            uuid_str: Appended to the run folder's name.
-            seed: The one seed of everything.
-            log_interval: Iterations or episodes between dumps of the logger; -1 for the algorithm's default, below it never.
-            save_replay_buffer: Write the replay buffer at the end.
-            verbose: 0 quiet, 1 tells, 2 tells all.
-            vec_env_type: `auto`, `dummy`, `ray`; `subproc` means `ray`.
-            n_eval_envs: Evaluation envs.
-            no_optim_plots: No figures of the study.
-            device: torch device, or `auto`.
-            config: Hyperparameters: a YAML file, a `.py` file or a module; None for the packaged ones.
-            show_progress: Show a progress bar.
-            trial_id: Take the hyperparameters of this trial of the study.
-            n_envs: Training envs, instead of the hyperparameters' number.
-            resume: A run folder to go on with.
-            callbacks: Further callbacks, SB3's or Lightning's.
-            loggers: Names out of `tensorboard`, `csv`, `wandb`, `mlflow`, or Lightning loggers.
-            wandb: Settings of the `wandb` logger.
-            fast: Use what is faster but changes the last bits.
-            precision: `32-true`, or `bf16-mixed` for updates.
-            profiler: `simple`, `advanced` or `pytorch`; its report lies in the run folder.
-            keep_checkpoints: Checkpoint folders that stay; 0 takes none.
-            log_freq: Env steps between dumps of the logger; above 0 it replaces `log_interval`.
-            num_threads: torch's threads; below 1 as many as the network is worth.
-            gym_packages: Modules to import for their envs.
-
-        Raises:
-            ConfigError: Any of it is wrong.
-        """
-        self.algo, self.env_id, self.log_folder, self.tensorboard_log = algo, env_id, log_folder, tensorboard_log
-        self.n_timesteps, self.eval_freq, self.n_eval_episodes, self.save_freq = (
-            n_timesteps,
-            eval_freq,
-            n_eval_episodes,
-            save_freq,
-        )
-        self.custom_hyperparams, self.env_kwargs, self.eval_env_kwargs = hyperparams, env_kwargs or {}, eval_env_kwargs
-        self.trained_agent, self.truncate_last_trajectory = trained_agent, truncate_last_trajectory
-        self.optimize_hyperparameters, self.storage, self.study_name = optimize_hyperparameters, storage, study_name
-        self.n_trials, self.max_total_trials, self.n_jobs = n_trials, max_total_trials, n_jobs
-        self.sampler, self.pruner, self.optimization_log_path = sampler, pruner, optimization_log_path
-        self.n_startup_trials, self.n_evaluations, self.no_optim_plots = n_startup_trials, n_evaluations, no_optim_plots
-        self.uuid_str, self.seed, self.log_interval, self.verbose = uuid_str, seed, log_interval, verbose
-        self.save_replay_buffer, self.vec_env_type, self.n_eval_envs = save_replay_buffer, vec_env_type, n_eval_envs
-        self.device, self.config, self.show_progress, self.trial_id = device, config, show_progress, trial_id
-        self.callbacks, self.wandb, self.fast, self.precision = list(callbacks), wandb, fast, precision
-        self.profiler, self.keep_checkpoints, self.log_freq = profiler, keep_checkpoints, log_freq
-        self.num_threads, self.gym_packages = num_threads, tuple(gym_packages)
-        self.loggers = list(dict.fromkeys([*(loggers or ()), *(["tensorboard"] if tensorboard_log else [])]))
-        self.args = vars(args) if isinstance(args, argparse.Namespace) else dict(args or {})
-        self.given_n_envs = n_envs
-        self.n_envs = n_envs or 1
+    def _begin(self) -> None:
+        self.trial_hyperparams: dict[str, Any] | None = None
+        self.n_envs = self.given_n_envs or 1
         self.saved_hyperparams: dict[str, Any] = {}
         self.vec_env_kwargs: dict[str, Any] = {}
         self.stop_signal: int | None = None
-        self.checkpoint: Path | None = None
+        self.deterministic_eval = not (self.is_atari(self.env_id) or self.is_minigrid(self.env_id))
         self._resolved: Hyperparams | None = None
-        self._run: RunFolder | None = None
         self._eval_env: VecEnv | None = None
         self._env: VecEnv | None = None
         self._model: BaseAlgorithm | None = None
-        self._run_callbacks: list[BaseCallback] = []
-        self._extra: dict[str, Any] = {}
-        if resume:
-            self._run = run_folder.open_run(resume)
-            self.checkpoint = latest_checkpoint(self._run)
-        self._check()
-        self.deterministic_eval = not (self.is_atari(env_id) or self.is_minigrid(env_id))
+        self.rl_callbacks: list[BaseCallback] = []
+        self.resumed_extra: dict[str, Any] = {}
 
     # Settings
 
@@ -232,19 +88,21 @@ class ExperimentManager:
             raw = run_folder.read_hyperparameters(self.run)
             where, overrides = str(self.run.settings / "config.yml"), None
         else:
-            source = read_entries(self.config, self.algo)
-            entry, key = select_entry(source, self.env_id, self.is_atari(self.env_id))
-            if self.trial_id is not None:
-                trial = self.load_trial(self.storage, self.study_name, self.trial_id)
+            entry, where = self._entry()
+            trial = self._trial()
             raw = merge(entry, trial, self.custom_hyperparams)
-            where, overrides = f"{source.label}, entry {key}", self.custom_hyperparams
+            overrides = self.custom_hyperparams
         resolved = resolve(raw, self.algo, where, n_timesteps=self.n_timesteps, sources=origins(trial, overrides))
         self._resolved = resolved
         self.saved_hyperparams = resolved.saved
-        self.n_envs = self.given_n_envs or resolved.n_envs
+        self.n_envs = 1 if nearest_built_in(self.algo) == "ars" else self.given_n_envs or resolved.n_envs
         self._env_spec(eval_env=False).check()
         self._env_spec(eval_env=True).check()
         return copy_containers(raw), dict(resolved.saved)
+
+    def entry(self) -> dict[str, Any]:
+        """The file's hyperparameters for the env, unprocessed."""
+        return self._entry()[0]
 
     @property
     def hyperparams(self) -> Hyperparams:
@@ -304,7 +162,7 @@ class ExperimentManager:
             The outermost wrapper.
         """
         resolved = self.hyperparams
-        files = None if eval_env or no_log else MonitorFiles(self.run.path, self._extra.get("monitor"))
+        files = None if eval_env or no_log else MonitorFiles(self.run.path, self.resumed_extra.get("monitor"))
         return build_vec_env(
             self._env_spec(eval_env),
             n_envs,
@@ -315,27 +173,41 @@ class ExperimentManager:
             normalize=resolved.normalize,
             training=not eval_env,
             frame_stack=resolved.frame_stack,
-            stats_path=self._warm_statistics(),
+            stats_path=warm_statistics(self.trained_agent, self.env_id) if self.is_warm_start else None,
             monitor=files,
         )
 
+    def uses_masking(self, env: VecEnv | None) -> bool:
+        """Whether training asks the envs for action masks: as the hyperparameters say, else if they have any."""
+        asked = self.hyperparams.use_masking
+        return asked if asked is not None else env is not None and env.has_attr("action_masks")
+
     # Model
 
-    def create_model(self) -> BaseAlgorithm:
-        """Makes a new model, and its envs if there are none yet.
+    def create_model(self, env: VecEnv | None = None) -> BaseAlgorithm:
+        """Makes a new model.
+
+        Args:
+            env: Its envs; None for those of the run, which are made if there are none yet.
 
         Raises:
             ConfigError: The hyperparameters do not suit the env.
         """
-        resolved, env = self.hyperparams, self._training_env()
+        resolved, env = self.hyperparams, self._training_env() if env is None else env
         kwargs = copy_containers(resolved.model_kwargs)
         if resolved.noise is not None:
             if not isinstance(env.action_space, spaces.Box):
                 raise ConfigError(f"noise_type needs continuous actions, and {self.env_id} has {env.action_space}")
             kwargs["action_noise"] = resolved.noise.build(int(np.prod(env.action_space.shape)))
-        model: BaseAlgorithm = resolved.algo_class(
-            policy=resolved.policy, env=env, seed=self.seed, verbose=self.verbose, device=self.device, **kwargs
-        )
+        options = {"seed": self.seed, "verbose": self.verbose, "device": self.device, **kwargs}
+        try:
+            with construction_threads(self.num_threads):
+                model: BaseAlgorithm = resolved.algo_class(policy=resolved.policy, env=env, **options)
+        except (AssertionError, ValueError) as error:
+            raise ConfigError(f"{self.algo} on {self.env_id}: {' '.join(str(error).split())}") from error
+        if self.checkpoint is not None:
+            # The constructor has seeded the envs with the run's seed, and they would play its first episodes again.
+            env.seed(self._env_seed())
         return model
 
     def load_trained_model(self) -> BaseAlgorithm:
@@ -344,20 +216,9 @@ class ExperimentManager:
         Raises:
             ConfigError: The file cannot be loaded.
         """
-        path = Path(self.trained_agent)
-        logger.info("Warm start from %s: counters and schedules begin anew (--resume continues a run instead)", path)
-        kwargs = {name: value for name, value in self.hyperparams.model_kwargs.items() if name != "policy_kwargs"}
-        options = {"seed": self.seed, "verbose": self.verbose, "tensorboard_log": None, **copy_containers(kwargs)}
-        try:
-            model: BaseAlgorithm = self.hyperparams.algo_class.load(
-                path, env=self._training_env(), device=self.device, **options
-            )
-        except (OSError, ValueError, KeyError, AssertionError) as error:
-            raise ConfigError(f"-i {self.trained_agent!r} cannot be loaded: {' '.join(str(error).split())}") from error
-        buffer = path.with_name(run_folder.FINAL_BUFFER)
-        if buffer.exists() and hasattr(model, "load_replay_buffer"):
-            model.load_replay_buffer(buffer, truncate_last_traj=self.truncate_last_trajectory)
-        return model
+        options = {"seed": self.seed, "verbose": self.verbose, "device": self.device}
+        buffers = {"truncate_last_trajectory": self.truncate_last_trajectory}
+        return warm_start(Path(self.trained_agent), self.hyperparams, self._training_env(), options, **buffers)
 
     def setup_experiment(self) -> BaseAlgorithm | None:
         """Reads hyperparameters, makes folder, callbacks, envs and model, and saves the settings.
@@ -372,16 +233,17 @@ class ExperimentManager:
         if self.optimize_hyperparameters:
             return None
         if self.checkpoint is not None:
-            self._extra = rewind(self.run, self.checkpoint)
+            self.resumed_extra = rewind(self.run, self.checkpoint)
         self.create_log_folder()
-        self._run_callbacks = self.create_callbacks()
-        model = self.load_trained_model() if self.trained_agent else self.create_model()
+        try:
+            self.rl_callbacks = self.create_callbacks()
+            model = self.load_trained_model() if self.is_warm_start else self.create_model()
+        except BaseException:
+            self._abandon()
+            raise
         self._model = model
         attach_sb3_logger(model, self.run, self.verbose)
-        run_folder.write_settings(self.run, self.saved_hyperparams, self._arguments())
-        if self.checkpoint is None:
-            told = provenance(self.seed, str(model.device), torch.get_num_threads())
-            run_folder.write_yaml(self.run.path / "provenance.yml", told)
+        run_folder.write_settings(self.run, self.saved_hyperparams, self.arguments())
         return model
 
     def create_callbacks(self) -> list[BaseCallback]:
@@ -410,20 +272,9 @@ class ExperimentManager:
         Raises:
             NonFiniteError: Training has diverged.
         """
-        module = RLModule(model)
-        module.extra = self._checkpoint_extra
-        saver = CheckpointSaver(self.run, CheckpointPlan(self.save_freq, self.keep_checkpoints), self._checkpoint_extra)
-        threads = torch.get_num_threads()
-        fit_threads(model, self.num_threads)
         try:
-            with SignalStop(module.guard) as signals:
-                trainer = self._trainer(model, [signals, saver])
-                trainer.fit(module, ckpt_path=self.checkpoint)
-                if module.session is not None:
-                    saver.save(module.session)
-            self.stop_signal = signals.signum
+            self.stop_signal = train(self, model)
         finally:
-            torch.set_num_threads(threads)
             for env in (model.get_env(), self._eval_env):
                 if env is not None:
                     env.close()
@@ -451,7 +302,7 @@ class ExperimentManager:
             return None
         env = self.create_envs(self.n_eval_envs, eval_env=True)
         try:
-            training, evaluation = self._model.get_vec_normalize_env(), _normalize_of(env)
+            training, evaluation = self._model.get_vec_normalize_env(), unwrap_vec_normalize(env)
             if training is not None and evaluation is not None:
                 evaluation.obs_rms = training.obs_rms
             seed = evaluation_seed(self.seed, self._model.num_timesteps)
@@ -460,6 +311,66 @@ class ExperimentManager:
         finally:
             env.close()
         return result.mean_reward, result.std_reward
+
+    # Studies
+
+    def objective(self, trial: Any) -> float:
+        """Carries one trial of a study out.
+
+        Args:
+            trial: An `optuna.Trial`.
+
+        Returns:
+            The mean return of its last evaluation.
+
+        Raises:
+            optuna.TrialPruned: The trial's pruner has ended it.
+            NonFiniteError: Its training has diverged.
+        """
+        from lit_sb3_ray.tuning.study import objective
+
+        return objective(self, trial)
+
+    def hyperparameters_optimization(self) -> StudyResult:
+        """Searches hyperparameters, and writes the table of trials and the best of them.
+
+        Raises:
+            ConfigError: Wrong settings, or a storage that cannot be opened.
+        """
+        from lit_sb3_ray.tuning.study import run_study
+
+        return run_study(self)
+
+    def load_trial(
+        self,
+        storage: str | int | None = None,
+        study_name: str | None = None,
+        trial_id: int | None = None,
+        convert: bool = True,
+    ) -> dict[str, Any]:
+        """Loads a trial of a study.
+
+        Args:
+            storage: The study's storage; None for the manager's. A number alone is a `trial_id`.
+            study_name: The study's name; None for the manager's.
+            trial_id: The trial's number, from 0; None for the best trial.
+            convert: Make hyperparameters of what the trial has drawn.
+
+        Returns:
+            The trial's hyperparameters, to go over the file's; or what it has drawn, by the names of the search space.
+
+        Raises:
+            ConfigError: There is no such storage, study or trial.
+        """
+        from lit_sb3_ray.tuning.conversion import convert as to_hyperparams
+        from lit_sb3_ray.tuning.storage import find_trial
+
+        if isinstance(storage, int):
+            storage, trial_id = None, storage
+        params = find_trial(storage or self.storage, study_name or self.study_name, trial_id).params
+        if not convert:
+            return params
+        return to_hyperparams(self.algo, params, self.entry(), self.custom_hyperparams, self.given_n_envs)
 
     # Families of envs
 
@@ -472,28 +383,18 @@ class ExperimentManager:
 
     # Inside
 
-    def _check(self) -> None:
-        """Refuses what can be seen to be wrong before anything is read or built."""
-        resolve_algorithm(self.algo)
-        families.register_env(self.env_id, self.gym_packages)
-        if self.vec_env_type not in VEC_ENV_TYPES:
-            raise unknown("vec_env_type", self.vec_env_type, VEC_ENV_TYPES)
-        if self.vec_env_type in ("ray", "subproc"):
-            logger.warning(
-                "vec_env_type %r: Ray actors for envs are not in this version; envs run in-process", self.vec_env_type
-            )
-        if self.precision not in PRECISIONS:
-            raise unknown("precision", self.precision, PRECISIONS)
-        if self.profiler is not None and self.profiler not in PROFILERS:
-            raise unknown("profiler", self.profiler, PROFILERS)
-        if self.given_n_envs is not None and self.given_n_envs < 1:
-            raise ConfigError(f"n_envs must be at least 1, not {self.given_n_envs}")
-        if self.n_eval_envs < 1 or self.n_eval_episodes < 1:
-            raise ConfigError("n_eval_envs and n_eval_episodes must be at least 1")
-        check_loggers([name for name in self.loggers if isinstance(name, str)])
-        if self.trained_agent and not (self.trained_agent.endswith(".zip") and Path(self.trained_agent).is_file()):
-            raise ConfigError(f"-i {self.trained_agent!r} is no .zip file")
-        run_folder.check_writable(self.log_folder if self._run is None else self._run.path)
+    def _entry(self) -> tuple[dict[str, Any], str]:
+        """The file's hyperparameters for the env, and where they stand."""
+        source = read_entries(self.config, self.algo)
+        entry, key = select_entry(source, self.env_id, self.is_atari(self.env_id))
+        return entry, f"{source.label}, entry {key}"
+
+    def _trial(self) -> dict[str, Any] | None:
+        """The hyperparameters of the trial that this is or that is asked for; a study named without a trial means its best."""
+        asked = self.trial_id is not None or self.storage or self.study_name
+        if self.trial_hyperparams is not None or self.optimize_hyperparameters or not asked:
+            return self.trial_hyperparams
+        return self.load_trial(self.storage, self.study_name, self.trial_id)
 
     def _env_spec(self, eval_env: bool) -> EnvSpec:
         resolved = self.hyperparams
@@ -506,87 +407,27 @@ class ExperimentManager:
             where="env_kwargs",
         )
 
+    def _abandon(self) -> None:
+        """Leaves nothing of a run that could not be set up: no open env, no empty folder with a number."""
+        for env in (self._env, self._eval_env):
+            if env is not None:
+                env.close()
+        self._env = self._eval_env = None
+        if self.checkpoint is None and self._run is not None:
+            run_folder.remove(self._run)
+            self._run = None
+
     def _env_seed(self) -> int:
         """The seed of the training envs; a resumed run draws another, or it would play the same episodes again."""
         if self.checkpoint is None:
             return self.seed
         return int(np.random.SeedSequence([self.seed, 0x5E5E, int(self.checkpoint.name)]).generate_state(1)[0] // 2)
 
-    def _warm_statistics(self) -> Path | None:
-        """Statistics of the model that is a warm start."""
-        if not self.trained_agent:
-            return None
-        model = Path(self.trained_agent)
-        path = RunFolder(model.parent, self.env_id).statistics_of(model)
-        return path if path.exists() else None
-
     def _training_env(self) -> VecEnv:
         if self._env is None:
-            self._env = self.create_envs(1 if self.algo == "ars" else self.n_envs)
+            self._env = self.create_envs(self.n_envs)
         return self._env
 
     def _evaluation_plan(self) -> EvaluationPlan:
         masking = self.hyperparams.use_masking is not False
         return EvaluationPlan(self.eval_freq, self.n_eval_episodes, self.deterministic_eval, self.seed, masking)
-
-    def _uses_masking(self, env: VecEnv | None) -> bool:
-        asked = self.hyperparams.use_masking
-        return asked if asked is not None else env is not None and env.has_attr("action_masks")
-
-    def _arguments(self) -> dict[str, Any]:
-        """What `args.yml` keeps: the arguments given, and over them what they have come to mean."""
-        known = {
-            "algo": self.algo,
-            "env": self.env_id,
-            "log_folder": self.log_folder,
-            "seed": self.seed,
-            "n_timesteps": self.n_timesteps if self.n_timesteps > 0 else -1,
-            "env_kwargs": self.env_kwargs or None,
-            "eval_env_kwargs": self.eval_env_kwargs,
-            "n_envs": self.given_n_envs,
-            "gym_packages": list(self.gym_packages),
-        }
-        return {**self.args, **known}
-
-    def _checkpoint_extra(self) -> dict[str, Any]:
-        assert self._model is not None
-        env = self._model.get_env()
-        recorder = None if env is None else find_recorder(env)
-        offsets = None if recorder is None else recorder.offsets()
-        return {"monitor": offsets, "tensorboard": self._extra.get("tensorboard")}
-
-    def _trainer(self, model: BaseAlgorithm, own: list[pl.Callback]) -> RLTrainer:
-        if "tensorboard" not in self._extra:
-            self._extra["tensorboard"] = str(tensorboard_folder(model, self.run, self.tensorboard_log))
-        resumed_at = None if self.checkpoint is None else int(self.checkpoint.name)
-        loggers = lightning_loggers(self.loggers, self.run, Path(self._extra["tensorboard"]), self.wandb, resumed_at)
-        given = [callback for callback in self.callbacks if not isinstance(callback, BaseCallback)]
-        return RLTrainer(
-            max_steps=self.hyperparams.n_timesteps,
-            run_name=self.run.name,
-            rl_callback=self._run_callbacks,
-            log_interval=None if self.log_freq > 0 or self.log_interval < -1 else self.log_interval or -1,
-            use_masking=takes_masks(model) and self._uses_masking(model.get_env()),
-            fast=self.fast,
-            precision=self.precision,
-            callbacks=[*given, *own],
-            logger=loggers,
-            profiler=_profiler(self.profiler, self.run.path),
-            enable_progress_bar=self.show_progress,
-            default_root_dir=str(self.run.path),
-        )
-
-
-def _profiler(name: str | None, folder: Path) -> Any:
-    if name is None:
-        return None
-    from pytorch_lightning import profilers
-
-    made = {"simple": profilers.SimpleProfiler, "advanced": profilers.AdvancedProfiler, "pytorch": profilers.PyTorchProfiler}
-    return made[name](dirpath=folder, filename="profile")
-
-
-def _normalize_of(env: VecEnv) -> Any:
-    from stable_baselines3.common.vec_env import unwrap_vec_normalize
-
-    return unwrap_vec_normalize(env)

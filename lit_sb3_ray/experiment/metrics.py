@@ -1,4 +1,4 @@
-"""`metrics.csv`: every dump of SB3's logger as one row, at its env step."""
+"""`metrics.csv`: what SB3's logger dumps, one row an env step."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ STEP = "step"
 
 
 class MetricsFile(KVWriter):
-    """Writes scalars to a CSV file with one column a metric; a metric that is new gets a column, empty until then."""
+    """Writes scalars to a CSV file with one column a metric; a metric that is new gets a column, empty until then.
+
+    Two dumps at the same env step, such as a rollout's and an evaluation's, share a row.
+    """
 
     def __init__(self, path: Path) -> None:
         """Continues the file if there is one.
@@ -25,9 +28,10 @@ class MetricsFile(KVWriter):
         """
         self.path = path
         self.columns = read_rows(path)[0] if path.exists() else [STEP]
+        self._last: dict[str, Any] = {}
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
-        """Appends one row.
+        """Appends one row, or adds to the last one if that is of the same step.
 
         Args:
             key_values: Metric names and values; what is no number is left out.
@@ -39,13 +43,18 @@ class MetricsFile(KVWriter):
             for name, value in key_values.items()
             if isinstance(value, int | float | np.number) and "csv" not in (key_excluded.get(name) or ())
         }
+        if not row:
+            return
         fresh = [name for name in sorted(row) if name not in self.columns]
-        if fresh or not self.path.exists():
+        again = self._last.get(STEP) == step
+        self._last = {**self._last, **row} if again else {STEP: step, **row}
+        if fresh or again or not self.path.exists():
             rows = read_rows(self.path)[1] if self.path.exists() else []
             self.columns += fresh
-            write_rows(self.path, self.columns, rows)
+            write_rows(self.path, self.columns, [*(rows[:-1] if again else rows), self._last])
+            return
         with self.path.open("a", newline="") as file:
-            csv.DictWriter(file, self.columns).writerow({STEP: step, **row})
+            csv.DictWriter(file, self.columns).writerow(self._last)
 
     def close(self) -> None:
         """Does nothing: the file is closed after every row."""
@@ -57,8 +66,9 @@ def cut_metrics(path: Path, last_step: int, column: str = STEP) -> None:
         return
     columns, rows = read_rows(path)
     if column in columns:
-        # A row that a crash cut short has no number to compare.
-        kept = [row for row in rows if _number(row.get(column)) <= last_step]
+        # A row that a crash cut short may hold a number that is not its own.
+        whole = rows if path.read_bytes().endswith(b"\n") else rows[:-1]
+        kept = [row for row in whole if _number(row.get(column)) <= last_step]
         write_rows(path, columns, kept)
 
 
@@ -69,7 +79,7 @@ def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
         return list(reader.fieldnames or [STEP]), list(reader)
 
 
-def write_rows(path: Path, columns: list[str], rows: list[dict[str, str]]) -> None:
+def write_rows(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> None:
     """Writes a CSV file, whole or not at all."""
 
     def write(partial: Path) -> None:

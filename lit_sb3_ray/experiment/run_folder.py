@@ -139,36 +139,54 @@ def claim(log_folder: str | Path, algo: str, env_id: str, uuid_str: str = "") ->
     return run
 
 
-def open_run(path: str | Path) -> RunFolder:
+def remove(run: RunFolder) -> None:
+    """Removes a run folder, and the folders above it that were made for it alone."""
+    shutil.rmtree(run.path)
+    for parent in (run.path.parent, run.path.parent.parent):
+        try:
+            parent.rmdir()
+        except OSError:
+            return
+
+
+def open_run(path: str | Path, env_id: str | None = None) -> RunFolder:
     """Opens an existing run folder.
+
+    Args:
+        path: The folder.
+        env_id: The environment, where models of several lie in one folder; None for what the run says.
 
     Raises:
         ConfigError: It is none.
     """
     folder = Path(path)
-    settings = find_settings(folder)
+    settings = find_settings(folder, env_id)
+    if env_id is not None:
+        return RunFolder(folder, env_id)
     arguments = read_yaml(settings / "args.yml", run_file=True) if (settings / "args.yml").exists() else None
     env_id = (arguments or {}).get("env") or settings.name
     # The folder's own name wins where a run was moved or renamed.
     return RunFolder(folder, env_id if env_folder_name(env_id) == settings.name else settings.name)
 
 
-def check_writable(log_folder: str | Path) -> None:
-    """Checks, without leaving anything behind, that runs can be written.
+def check_writable(folder: str | Path, flag: str) -> None:
+    """Checks, without leaving anything behind, that a folder can be written to, or made where it is not there yet.
+
+    Args:
+        folder: The folder.
+        flag: The flag that named it, for the message.
 
     Raises:
-        ConfigError: They cannot.
+        ConfigError: It cannot.
     """
-    existing = Path(log_folder).absolute()
+    existing = Path(folder).absolute()
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
-        raise ConfigError(
-            f"--log-folder {str(log_folder)!r} cannot be written: {existing} is no folder that may be written to"
-        )
+        raise ConfigError(f"{flag} {str(folder)!r} cannot be written: {existing} is no writable folder")
 
 
-def read_arguments(run: str | Path) -> dict[str, Any]:
+def read_arguments(run: RunFolder) -> dict[str, Any]:
     """Reads the settings that a run was started with.
 
     Args:
@@ -178,9 +196,9 @@ def read_arguments(run: str | Path) -> dict[str, Any]:
         The arguments of `train`, filled up with its defaults.
 
     Raises:
-        ConfigError: The folder is no run folder, or has no readable `args.yml`.
+        ConfigError: There is no readable `args.yml`.
     """
-    path = find_settings(Path(run)) / "args.yml"
+    path = run.settings / "args.yml"
     arguments = read_yaml(path, run_file=True)
     if not isinstance(arguments, dict):
         raise ConfigError(f"{path} holds no arguments")
@@ -224,18 +242,3 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     partial = path.with_name(f".{path.name}.partial{path.suffix}")
     write(partial)
     partial.replace(path)
-
-
-def copy_file(source: Path, target: Path) -> None:
-    """Gives a file a second name, or copies it where the file system has no hard links; nothing when there is no source."""
-    if not source.exists():
-        return
-
-    def place(partial: Path) -> None:
-        partial.unlink(missing_ok=True)
-        try:
-            os.link(source, partial)
-        except OSError:
-            shutil.copyfile(source, partial)
-
-    replace_file(target, place)

@@ -15,23 +15,26 @@ import json
 import logging
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.save_util import load_from_zip_file, recursive_setattr
 from stable_baselines3.common.vec_env import VecNormalize
 
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.lit.iteration import Session
 from lit_sb3_ray.lit.replay import load_buffer, save_buffer, used_bytes
 from lit_sb3_ray.lit.state import (
     PLACEMENT,
     callback_states,
     own_attributes,
+    pending_metrics,
     rng_states,
     set_callback_states,
     set_normalize_statistics,
+    set_pending_metrics,
     set_rng_states,
 )
 
@@ -41,7 +44,31 @@ FORMAT = 1
 MODEL, STATISTICS, BUFFER, STATE = "model.zip", "vecnormalize.pkl", "replay_buffer.pkl", "state.json"
 
 
-def save_checkpoint(folder: Path, session: Session, extra: dict[str, Any], buffer_limit: float | None = None) -> Path:
+class Training(Protocol):
+    """A training in progress: a `Session`, or whatever else knows these three.
+
+    Attributes:
+        iteration: Iterations done.
+    """
+
+    iteration: int
+
+    @property
+    def algorithm(self) -> BaseAlgorithm:
+        """The algorithm being trained."""
+
+    @property
+    def callback(self) -> BaseCallback:
+        """The algorithm's callbacks, as one."""
+
+
+def save_checkpoint(
+    folder: Path,
+    session: Training,
+    extra: dict[str, Any],
+    buffer_limit: float | None = None,
+    files: Iterable[Path] = (),
+) -> Path:
     """Writes a checkpoint of a session that stands at an iteration boundary.
 
     Args:
@@ -49,6 +76,7 @@ def save_checkpoint(folder: Path, session: Session, extra: dict[str, Any], buffe
         session: The session to save.
         extra: Further JSON values to keep.
         buffer_limit: Largest replay buffer to write, in GiB of rows in use; None for any size.
+        files: Further files to keep, under their own names; one that is not there is left out.
 
     Returns:
         The folder.
@@ -74,8 +102,11 @@ def save_checkpoint(folder: Path, session: Session, extra: dict[str, Any], buffe
         "iteration": session.iteration,
         "rng": rng_states(),
         "callbacks": callback_states(session.callback),
+        "metrics": pending_metrics(algorithm),
         "extra": extra,
     }
+    for file in files:
+        link_or_copy(file, partial / file.name)
     (partial / STATE).write_text(json.dumps(state))
     for path in partial.iterdir():
         sync(path)
@@ -110,19 +141,10 @@ def restore_algorithm(folder: Path, algorithm: BaseAlgorithm) -> None:
     Raises:
         ConfigError: The checkpoint is of another kind of algorithm, or its files cannot be read.
     """
-    try:
-        data, parameters, variables = load_from_zip_file(folder / MODEL, device=algorithm.device)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder / MODEL} cannot be read: {error}") from error
-    assert data is not None
-    assert parameters is not None
-    own = own_attributes(algorithm)
-    algorithm.__dict__.update({name: value for name, value in data.items() if name in own and name not in PLACEMENT})
-    algorithm._last_obs = None
-    algorithm.set_parameters(parameters, exact_match=True, device=algorithm.device)
-    for name, value in (variables or {}).items():
-        if value is not None:
-            recursive_setattr(algorithm, f"{name}.data", value.data)
+    if isinstance(algorithm, BaseAlgorithm):
+        _restore_in_place(folder, algorithm)
+    else:
+        _restore_through_load(folder, algorithm)
     normalize = algorithm.get_vec_normalize_env()
     if normalize is not None and (folder / STATISTICS).exists():
         set_normalize_statistics(algorithm, VecNormalize.load(str(folder / STATISTICS), normalize.venv))
@@ -133,7 +155,31 @@ def restore_algorithm(folder: Path, algorithm: BaseAlgorithm) -> None:
         logger.warning("checkpoint %s has no replay buffer: training goes on with an empty one", folder)
 
 
-def restore_session(folder: Path, session: Session) -> dict[str, Any]:
+def _restore_in_place(folder: Path, algorithm: BaseAlgorithm) -> None:
+    try:
+        data, parameters, variables = load_from_zip_file(folder / MODEL, device=algorithm.device)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{folder / MODEL} cannot be read: {error}") from error
+    assert data is not None
+    assert parameters is not None
+    # What is here but not the algorithm's own is the network's; what is not here yet arises in training.
+    foreign = algorithm.__dict__.keys() - own_attributes(algorithm).keys()
+    algorithm.__dict__.update({name: value for name, value in data.items() if name not in foreign and name not in PLACEMENT})
+    algorithm._last_obs = None
+    algorithm.set_parameters(parameters, exact_match=True, device=algorithm.device)
+    for name, value in (variables or {}).items():
+        if value is not None:
+            recursive_setattr(algorithm, f"{name}.data", value.data)
+
+
+def _restore_through_load(folder: Path, algorithm: Any) -> None:
+    """For a class that shares SB3's interface but not its base class, and so has parts that only its own `load` knows."""
+    loaded = type(algorithm).load(folder / MODEL, env=algorithm.get_env(), device=algorithm.device)
+    loaded.set_logger(algorithm.logger)
+    vars(algorithm).update(vars(loaded))
+
+
+def restore_session(folder: Path, session: Training) -> dict[str, Any]:
     """Puts a checkpoint's iteration count, callbacks and random generators back; the last thing before the first step.
 
     Returns:
@@ -142,9 +188,24 @@ def restore_session(folder: Path, session: Session) -> dict[str, Any]:
     state = read_state(folder)
     session.iteration = state["iteration"]
     set_callback_states(session.callback, state["callbacks"])
+    set_pending_metrics(session.algorithm, state["metrics"])
     set_rng_states(state["rng"])
     extra: dict[str, Any] = state["extra"]
     return extra
+
+
+def link_or_copy(source: Path, target: Path) -> None:
+    """Gives a file a second name, or copies it where the file system has no hard links; nothing when there is no source.
+
+    The two stay apart as long as whoever writes them renames whole files into place.
+    """
+    if not source.exists():
+        return
+    target.unlink(missing_ok=True)
+    try:
+        os.link(source, target)
+    except OSError:
+        shutil.copyfile(source, target)
 
 
 def sync(path: Path) -> None:

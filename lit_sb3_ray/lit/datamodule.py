@@ -20,7 +20,8 @@ STAGES = {"fit": "train", "train": "train", "validate": "val", "val": "val", "te
 class RLEnvDataModule(pl.LightningDataModule):
     """Envs for training, validation, test and prediction, made when first needed.
 
-    A stage without an env of its own falls back: prediction to test, test to validation, validation to training.
+    A stage without an env of its own falls back: prediction to test, test to validation, validation to training. An id that
+    is fallen back to is made once more, so that no stage disturbs another; an env that was given as an object is shared.
     """
 
     def __init__(
@@ -47,6 +48,7 @@ class RLEnvDataModule(pl.LightningDataModule):
         self.verbose = verbose
         self._given = {"train": train_env, "val": val_env, "test": test_env, "predict": predict_env}
         self._made: dict[str, VecEnv] = {}
+        self._own: list[VecEnv] = []
 
     def setup(self, stage: str) -> None:
         """Makes the stage's env."""
@@ -71,9 +73,12 @@ class RLEnvDataModule(pl.LightningDataModule):
             raise ConfigError(f"no env was given for the stage {stage!r}")
         if not resolve:
             return self._given[name]
-        if name not in self._made:
-            self._made[name] = self._make(self._given[name])
-        return self._made[name]
+        key = STAGES[stage] if isinstance(self._given[name], str) else name
+        if key not in self._made:
+            self._made[key] = self._make(self._given[name])
+            if isinstance(self._given[name], str):
+                self._own.append(self._made[key])
+        return self._made[key]
 
     def train_dataloader(self) -> Ticks:
         """Ticks: an algorithm collects its own data."""
@@ -90,13 +95,14 @@ class RLEnvDataModule(pl.LightningDataModule):
                 self._given[name] = env_id
 
     def on_exception(self, exception: BaseException) -> None:
-        """Closes the envs."""
+        """Closes the envs that were made from ids."""
         self.close()
 
     def close(self) -> None:
-        """Closes the envs that were made here."""
-        for env in self._made.values():
+        """Closes the envs that were made from ids; those that were given as objects are their owner's."""
+        for env in self._own:
             env.close()
+        self._own.clear()
         self._made.clear()
 
     def _make(self, env: Env | None) -> VecEnv:

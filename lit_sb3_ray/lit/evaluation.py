@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import random
 from collections.abc import Iterator
@@ -11,8 +12,12 @@ from typing import Any
 
 import numpy as np
 import torch
+from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import VecEnv
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
+
+from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.lit.replay import close_episodes
 
 
 @dataclass(frozen=True)
@@ -89,7 +94,7 @@ def evaluate(
         from sb3_contrib.common.maskable.utils import is_masking_supported
 
         masking = {"use_masking": use_masking and is_masking_supported(env)}
-    with own_random_stream(seed):
+    with own_random_stream(seed, getattr(model, "device", "cpu")):
         if seed is not None:
             env.seed(seed)
         returns, lengths = play(
@@ -112,10 +117,16 @@ def takes_masks(model: Any) -> bool:
 
 
 @contextmanager
-def own_random_stream(seed: int | None) -> Iterator[None]:
-    """Seeds the global generators for a while and then puts them back, so that training draws as if nothing had run."""
+def own_random_stream(seed: int | None, device: torch.device | str = "cpu") -> Iterator[None]:
+    """Seeds the global generators for a while and then puts them back, so that training draws as if nothing had run.
+
+    Args:
+        seed: The seed; None goes on from where the generators stand.
+        device: The policy's device, whose generator is put back too.
+    """
     python, numpy = random.getstate(), np.random.get_state()
-    with torch.random.fork_rng():
+    place = torch.device(device) if isinstance(device, str | torch.device) else torch.device("cpu")
+    with torch.random.fork_rng([place] if place.type == "cuda" else []):
         if seed is not None:
             random.seed(seed)
             np.random.seed(seed % 2**32)
@@ -125,6 +136,46 @@ def own_random_stream(seed: int | None) -> Iterator[None]:
         finally:
             random.setstate(python)
             np.random.set_state(numpy)
+
+
+@contextmanager
+def normalized_alike(algorithm: BaseAlgorithm, env: VecEnv) -> Iterator[None]:
+    """Lets an env normalise observations as the training envs do, for a while and without learning from what it sees.
+
+    Args:
+        algorithm: Its training envs' running statistics are taken over, if there are any.
+        env: The env to play in.
+
+    Raises:
+        ConfigError: The policy was trained on normalised observations, and the env does not normalise.
+    """
+    training, playing = algorithm.get_vec_normalize_env(), unwrap_vec_normalize(env)
+    if playing is None:
+        if training is not None and training.norm_obs:
+            raise ConfigError("the policy was trained on normalised observations: the env to play in needs a VecNormalize")
+        yield
+        return
+    if training is not None and hasattr(training, "obs_rms"):
+        playing.obs_rms = copy.deepcopy(training.obs_rms)
+    before = playing.training
+    playing.training = False
+    try:
+        yield
+    finally:
+        playing.training = before
+
+
+def begin_anew(algorithm: Any) -> None:
+    """Begins new episodes in an algorithm's own envs, after others have stepped them in the middle of its training."""
+    if algorithm._last_obs is None:
+        return
+    algorithm._last_obs = algorithm.env.reset()
+    algorithm._last_episode_starts = np.ones(algorithm.env.num_envs, dtype=bool)
+    normalize = algorithm.get_vec_normalize_env()
+    if normalize is not None:
+        algorithm._last_original_obs = normalize.get_original_obs()
+    if getattr(algorithm, "replay_buffer", None) is not None:
+        close_episodes(algorithm.replay_buffer)
 
 
 def evaluation_seed(seed: int, num_timesteps: int) -> int:

@@ -23,6 +23,9 @@ from lit_sb3_ray.errors import ConfigError
 
 Profile = Callable[[str], AbstractContextManager[Any]]
 
+LIBRARIES = ("stable_baselines3", "sb3_contrib")
+"""The packages whose `learn()` is known to do what the iterations here do."""
+
 
 @contextmanager
 def no_profile(action: str) -> Iterator[None]:
@@ -87,10 +90,14 @@ class Session:
 def is_driven(algorithm: BaseAlgorithm) -> bool:
     """Whether an algorithm's loop can be cut into iterations here.
 
-    False for algorithms whose policy is no torch module (SBX's, written in JAX): those train through their own `learn()`.
+    False for algorithms with a `learn()` of their own, which may do anything (SBX's, written in JAX, have one), and for those
+    whose policy is no torch module: they train through that `learn()`.
     """
-    return isinstance(algorithm.policy, torch.nn.Module) and (
-        isinstance(algorithm, OnPolicyAlgorithm | OffPolicyAlgorithm) or hasattr(algorithm, "_do_one_update")
+    home = type(algorithm).learn.__module__.partition(".")[0]
+    return (
+        home in LIBRARIES
+        and isinstance(algorithm.policy, torch.nn.Module)
+        and (isinstance(algorithm, OnPolicyAlgorithm | OffPolicyAlgorithm) or hasattr(algorithm, "_do_one_update"))
     )
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -104,9 +106,45 @@ def _make_logger(
 
         options = {"entity": wandb.entity, "group": wandb.group, "tags": list(wandb.tags), "config": wandb.config}
         return WandbLogger(project=wandb.project, name=wandb.name or run_name, save_dir=str(run), **options)
+    return _mlflow_logger(run, run_name)
+
+
+def _mlflow_logger(run: Path, run_name: str) -> Logger:
+    """Logs to `MLFLOW_TRACKING_URI`, or to files in the run folder: mlflow-skinny brings no database."""
+    from mlflow.tracking import MlflowClient
     from pytorch_lightning.loggers import MLFlowLogger
 
-    return MLFlowLogger(experiment_name=run.parent.name, run_name=run_name, save_dir=str(run / "mlruns"))
+    uri = os.environ.get("MLFLOW_TRACKING_URI") or f"file:{(run / 'mlruns').absolute()}"
+    if uri.startswith("file:"):
+        # mlflow 3 refuses files unless it is told that they are meant.
+        os.environ.setdefault("MLFLOW_ALLOW_FILE_STORE", "true")
+    experiment, client = run.parent.name, MlflowClient(uri)
+    # Lightning would make it too, with a warning.
+    if client.get_experiment_by_name(experiment) is None:
+        client.create_experiment(experiment)
+    return MLFlowLogger(experiment, run_name, uri)
+
+
+@contextmanager
+def finishing_wandb(names: Sequence[object]) -> Iterator[None]:
+    """Ends the Weights & Biases run that a `wandb` logger begins; left open, it would take the next run's metrics too.
+
+    Args:
+        names: The names of the loggers that are made meanwhile; others in it are not looked at.
+    """
+    if "wandb" not in names:
+        yield
+        return
+    import wandb
+
+    outer = wandb.run
+    exit_code = 1
+    try:
+        yield
+        exit_code = 0
+    finally:
+        if wandb.run is not outer:
+            wandb.finish(exit_code)
 
 
 class LightningWriter(KVWriter):
@@ -131,9 +169,7 @@ class LightningWriter(KVWriter):
         scalars = {key: float(value) for key, value in key_values.items() if _is_scalar(value)}
         self.fresh.update(scalars)
         for logger in self.trainer.loggers:
-            quiet = {
-                key for key, names in key_excluded.items() if isinstance(logger, TensorBoardLogger) and "tensorboard" in names
-            }
+            quiet = _unwanted(logger, key_excluded)
             logger.log_metrics({key: value for key, value in scalars.items() if key not in quiet}, step=step)
             if isinstance(logger, TensorBoardLogger):
                 for key in key_values.keys() - scalars.keys() - quiet:
@@ -142,6 +178,13 @@ class LightningWriter(KVWriter):
 
     def close(self) -> None:
         """Does nothing: the trainer finalises its loggers."""
+
+
+def _unwanted(logger: Logger, key_excluded: dict[str, tuple[str, ...]]) -> set[str]:
+    """The metrics that were recorded with a wish to keep them from an output of the logger's kind."""
+    kinds = {"tensorboard": TensorBoardLogger, "csv": CSVLogger}
+    mine = {name for name, kind in kinds.items() if isinstance(logger, kind)}
+    return {key for key, names in key_excluded.items() if mine.intersection(names or ())}
 
 
 def _is_scalar(value: object) -> bool:
@@ -153,7 +196,7 @@ def _write_media(logger: TensorBoardLogger, key: str, value: object, step: int) 
     if isinstance(value, str):
         board.add_text(key, value, step)
     elif isinstance(value, Video):
-        board.add_video(key, value.frames, step, value.fps)
+        _write_video(board, key, value, step)
     elif isinstance(value, Figure):
         board.add_figure(key, value.figure, step, close=value.close)
     elif isinstance(value, Image):
@@ -162,3 +205,16 @@ def _write_media(logger: TensorBoardLogger, key: str, value: object, step: int) 
         logger.log_hyperparams(dict(value.hparam_dict), dict(value.metric_dict))
     elif hasattr(value, "detach"):
         board.add_histogram(key, value, step)
+
+
+def _write_video(board: Any, key: str, video: Video, step: int) -> None:
+    """Encodes with tensorboardX where both packages are installed: torch's writer, which is used then, knows no moviepy 2."""
+    torchs = not type(board).__module__.startswith("tensorboardX")
+    if not torchs or importlib.util.find_spec("tensorboardX") is None:
+        board.add_video(key, video.frames, step, video.fps)
+        return
+    from tensorboard.compat.proto.summary_pb2 import Summary
+    from tensorboardX.summary import video as encode
+
+    encoded = encode(key, video.frames, video.fps)
+    board.file_writer.add_summary(Summary.FromString(encoded.SerializeToString()), step)

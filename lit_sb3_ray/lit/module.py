@@ -12,13 +12,15 @@ import pytorch_lightning as pl
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
-from lit_sb3_ray.lit.speed import check_finite
+from lit_sb3_ray.lit.finite import check_finite, explaining
 from lit_sb3_ray.lit.state import capture, restore
-from lit_sb3_ray.lit.stop import SHORT, Interrupted, StopGuard
+from lit_sb3_ray.lit.stop import Interrupted, StopGuard
 
 if TYPE_CHECKING:
+    from lit_sb3_ray.lit.checkpoint import Training
     from lit_sb3_ray.lit.iteration import Session
     from lit_sb3_ray.lit.loggers import LightningWriter
+    from lit_sb3_ray.lit.state import Snapshot
 
 EVALUATED = "eval/mean_reward"
 
@@ -81,36 +83,39 @@ class RLModule(pl.LightningModule):
         """
         session, guard = self._running_session(), self.guard
         if guard.requested:
-            self.trainer.should_stop = True
             return
-        self._take_snapshot()
+        self.take_snapshot(session)
         begun = time.monotonic()
         try:
             guard.running = True
-            session.step()
-            guard.running = False
+            with explaining(self.algorithm):
+                session.step()
         except Interrupted:
+            guard.cut = True
+        finally:
             guard.running = False
-            session.stopped = True
         guard.seconds = time.monotonic() - begun
-        if session.stopped and guard.cuts_iteration:
-            assert guard.snapshot is not None
-            restore(guard.snapshot, self.algorithm, session.callback)
-            session.iteration = guard.snapshot.iteration
+        if guard.cut:
+            self.go_back(session)
             session.stopped = False
         elif not session.stopped:
             check_finite(self.algorithm, session.iteration)
         self._publish()
-        if session.done or guard.requested or self.num_timesteps >= self.until:
-            self.trainer.should_stop = True
 
     def on_train_batch_end(self, outputs: Any, batch: int, batch_idx: int) -> None:
-        """Tells Lightning's callbacks of an evaluation, as if Lightning had validated: EarlyStopping looks then."""
-        if self.writer is not None and EVALUATED in self.writer.fresh:
-            for callback in cast("Any", self.trainer).callbacks:
+        """Calls the callbacks' `on_validation_end` after an evaluation, as if Lightning had validated.
+
+        A callback with a `monitor` (EarlyStopping, ModelCheckpoint) is called when that metric has been logged anew.
+        """
+        if self.writer is None or not self.writer.fresh:
+            return
+        fresh = set(self.writer.fresh)
+        self.writer.fresh.clear()
+        for callback in cast("Any", self.trainer).callbacks:
+            # A bar of Lightning's would close the validation bar that it never opened.
+            due = (getattr(callback, "monitor", None) or EVALUATED) in fresh
+            if due and not isinstance(callback, pl.callbacks.ProgressBar):
                 callback.on_validation_end(self.trainer, self)
-        if self.writer is not None:
-            self.writer.fresh.clear()
 
     def log(self, name: str, value: Any, *, logger: bool | None = None, **kwargs: Any) -> None:  # type: ignore[override]
         """Logs a metric; Lightning's loggers get it at the env step instead of Lightning's own batch count.
@@ -121,10 +126,12 @@ class RLModule(pl.LightningModule):
             logger: False to keep it from the loggers.
             **kwargs: As Lightning's.
         """
+        super().log(name, value, logger=False, **kwargs)
+        if self.writer is not None:
+            self.writer.fresh[name] = float(value)
         if logger is not False:
             for target in self.trainer.loggers:
                 target.log_metrics({name: float(value)}, step=self.num_timesteps)
-        super().log(name, value, logger=False, **kwargs)
 
     def teardown(self, stage: str) -> None:
         """Keeps Lightning from finalising the loggers at the end of a slice; `RLTrainer` puts them back."""
@@ -144,6 +151,33 @@ class RLModule(pl.LightningModule):
         parameters: Any = loaded.get_parameters()
         self.algorithm.set_parameters(parameters, device=self.algorithm.device)
 
+    @property
+    def went_back_to(self) -> Snapshot | None:
+        """The earlier state that a stop has put back, because the iteration under way would not have ended in time."""
+        return self.guard.snapshot if self.guard.cut else None
+
+    def take_snapshot(self, training: Training) -> None:
+        """Copies the state of a training that stands at a boundary, if the copy there is will not do.
+
+        Args:
+            training: The training.
+        """
+        guard, now = self.guard, time.monotonic()
+        if guard.wants_snapshot(now):
+            guard.snapshot = capture(self.algorithm, training.callback, training.iteration, self.extra())
+            guard.stale, guard.taken, guard.cost = False, now, time.monotonic() - now
+
+    def go_back(self, training: Training) -> None:
+        """Puts the copied state back into a training whose iteration was cut.
+
+        Args:
+            training: The training.
+        """
+        snapshot = self.guard.snapshot
+        assert snapshot is not None, "an iteration is cut only where there is a state to go back to"
+        restore(snapshot, self.algorithm, training.callback)
+        training.iteration = snapshot.iteration
+
     def autocast_training(self, precision: str) -> None:
         """Runs `train()`, and nothing else, in lower precision.
 
@@ -162,12 +196,7 @@ class RLModule(pl.LightningModule):
         session = self._running_session()
         return session.done or self.guard.requested or self.num_timesteps < self.until
 
-    def _take_snapshot(self) -> None:
-        session, guard = self._running_session(), self.guard
-        long = guard.seconds > SHORT
-        guard.snapshot = capture(self.algorithm, session.callback, session.iteration, self.extra()) if long else None
-
     def _publish(self) -> None:
         if self.writer is not None:
-            for name, value in self.writer.fresh.items():
-                super().log(name, value, logger=False, on_step=True, on_epoch=False)
+            # One `self.log` a metric would cost more than a DQN update.
+            self.trainer.callback_metrics.update({name: torch.tensor(value) for name, value in self.writer.fresh.items()})

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import copy
 import pickle
+import warnings
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.buffers import BaseBuffer
+from stable_baselines3.common.buffers import BaseBuffer, ReplayBuffer
 from stable_baselines3.her.her_replay_buffer import HerReplayBuffer
 
 from lit_sb3_ray.errors import ConfigError
 
 # Bound to the process that made the buffer.
 LIVE = ("env", "device")
+HER_EPISODES = ("ep_start", "ep_length", "_current_ep_start")
 
 
 def used_bytes(buffer: BaseBuffer) -> int:
@@ -44,14 +48,26 @@ def load_buffer(buffer: BaseBuffer, path: Path) -> None:
         )
     for name, value in state.items():
         live = getattr(buffer, name, None)
-        if isinstance(value, dict) and isinstance(live, dict):
+        if _holds_arrays(value) and isinstance(live, dict):
             for key, rows in value.items():
                 live[key][: len(rows)] = rows
         elif isinstance(value, np.ndarray) and isinstance(live, np.ndarray) and live.shape[1:] == value.shape[1:]:
             live[: len(value)] = value
         else:
             setattr(buffer, name, value)
-    _close_episodes(buffer)
+    close_episodes(buffer)
+
+
+def buffer_position(buffer: BaseBuffer) -> dict[str, Any]:
+    """Copies what tells where a buffer's next transition goes and, for HER, where episodes begin and end."""
+    names = ("pos", "full", *(HER_EPISODES if isinstance(buffer, HerReplayBuffer) else ()))
+    return {name: copy.copy(getattr(buffer, name)) for name in names}
+
+
+def move_back(buffer: BaseBuffer, position: Mapping[str, Any]) -> None:
+    """Takes back the transitions added since `buffer_position`; a full buffer keeps them, having lost older ones to them."""
+    if not buffer.full:
+        vars(buffer).update({name: copy.copy(value) for name, value in position.items()})
 
 
 def _used(buffer: BaseBuffer) -> dict[str, Any]:
@@ -59,11 +75,15 @@ def _used(buffer: BaseBuffer) -> dict[str, Any]:
     rows = buffer.buffer_size if buffer.full else min(buffer.pos + 1, buffer.buffer_size)
 
     def cut(value: Any) -> Any:
-        if isinstance(value, dict) and value and all(isinstance(item, np.ndarray) for item in value.values()):
+        if _holds_arrays(value):
             return {key: item[:rows] for key, item in value.items()}
         return value[:rows] if isinstance(value, np.ndarray) and value.shape[:1] == (buffer.buffer_size,) else value
 
     return {name: cut(value) for name, value in vars(buffer).items() if name not in LIVE}
+
+
+def _holds_arrays(value: object) -> bool:
+    return isinstance(value, dict) and bool(value) and all(isinstance(item, np.ndarray) for item in value.values())
 
 
 def _arrays(value: object) -> list[np.ndarray]:
@@ -72,8 +92,18 @@ def _arrays(value: object) -> list[np.ndarray]:
     return [value] if isinstance(value, np.ndarray) else []
 
 
-def _close_episodes(buffer: BaseBuffer) -> None:
+def close_episodes(buffer: BaseBuffer) -> None:
+    """Ends the episodes in progress with their last transitions: what is added next belongs to other episodes."""
     if isinstance(buffer, HerReplayBuffer):
-        buffer.truncate_last_trajectory()
-    elif getattr(buffer, "optimize_memory_usage", False) and (buffer.full or buffer.pos > 0):
-        buffer.dones[(buffer.pos - 1) % buffer.buffer_size] = True  # type: ignore[attr-defined]
+        with warnings.catch_warnings():
+            # It warns of what is meant here.
+            warnings.simplefilter("ignore", UserWarning)
+            buffer.truncate_last_trajectory()
+    elif isinstance(buffer, ReplayBuffer) and (buffer.full or buffer.pos > 0):
+        last = (buffer.pos - 1) % buffer.buffer_size
+        if buffer.optimize_memory_usage:
+            # Its next observation is about to be overwritten, so that nothing may be learnt from it.
+            buffer.dones[last] = True
+        else:
+            # Returns over several steps end here.
+            buffer.timeouts[last] = np.logical_or(buffer.timeouts[last], np.logical_not(buffer.dones[last]))

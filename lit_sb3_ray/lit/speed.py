@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import logging
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.policies import BaseModel, BasePolicy
+from stable_baselines3.common.torch_layers import BaseFeaturesExtractor, MlpExtractor
+from torch import nn
 from torch.distributions import Distribution
+
+from lit_sb3_ray.lit.finite import parameters
 
 logger = logging.getLogger(__name__)
 
-# Below this many weights a second thread costs more in hand-over than it saves.
-WEIGHTS_PER_THREAD = 200_000
-# Weights are looked at at least this often when iterations are as short as one env step.
-CHECK_EVERY = 100
-
-
-class NonFiniteError(RuntimeError):
-    """A loss or a weight has become NaN or infinite; going on would only lose time."""
+# A network of linear layers with fewer weights loses more to a second thread's hand-over than it gains.
+MANY_WEIGHTS = 2_000_000
+# Layers that compute the same in training and in evaluation mode. The rest of a network may be SB3's own classes.
+MODELESS = frozenset(
+    {nn.Conv2d, nn.ELU, nn.Flatten, nn.GELU, nn.Identity, nn.LeakyReLU, nn.Linear, nn.ReLU, nn.Sequential, nn.SiLU, nn.Tanh}
+)
+SB3_PACKAGES = ("stable_baselines3.", "sb3_contrib.")
 
 
 @contextmanager
@@ -38,18 +41,30 @@ def unchecked_distributions() -> Iterator[None]:
         Distribution.set_default_validate_args(before)
 
 
-def check_finite(algorithm: BaseAlgorithm, iteration: int) -> None:
-    """Looks at the losses of the last update and, every now and then, at the weights.
+@contextmanager
+def fixed_mode(policy: nn.Module) -> Iterator[None]:
+    """Keeps SB3 from switching a policy between training and evaluation mode where neither makes a difference.
 
-    Raises:
-        NonFiniteError: One of them is NaN or infinite.
+    SB3 switches three times an env step off-policy, through every submodule. Only networks made of `MODELESS` layers, whose
+    output is the same in both modes, are kept in one.
     """
-    for name, value in algorithm.logger.name_to_value.items():
-        if name.startswith("train/") and name.endswith("loss") and not math.isfinite(value):
-            raise NonFiniteError(_told(algorithm, f"{name} is {value}"))
-    on_policy = hasattr(algorithm, "rollout_buffer")
-    if (on_policy or iteration % CHECK_EVERY == 0) and not _weights_are_finite(algorithm):
-        raise NonFiniteError(_told(algorithm, "the policy's weights are not finite"))
+    if not isinstance(policy, BasePolicy) or not all(_is_modeless(module) for module in policy.modules()):
+        yield
+        return
+    policy.set_training_mode = _ignore_mode  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        del policy.set_training_mode
+
+
+def _ignore_mode(mode: bool) -> None:
+    """Stands in for `set_training_mode`."""
+
+
+def _is_modeless(module: nn.Module) -> bool:
+    own = isinstance(module, BaseModel | BaseFeaturesExtractor | MlpExtractor)
+    return type(module) in MODELESS or (own and type(module).__module__.startswith(SB3_PACKAGES))
 
 
 def use_fused_optimizers(algorithm: BaseAlgorithm) -> None:
@@ -60,6 +75,23 @@ def use_fused_optimizers(algorithm: BaseAlgorithm) -> None:
             for group in optimizer.param_groups:
                 if not group.get("differentiable") and not group.get("fused"):
                     group.update(fused=True, foreach=False)
+            # A warm start's step counts move to the weights' device, where the fused update wants them.
+            optimizer.load_state_dict(optimizer.state_dict())
+
+
+@contextmanager
+def construction_threads(num_threads: int) -> Iterator[None]:
+    """Sets the threads under which a network is made: orthogonal initialisation gives other last bits for another number.
+
+    Args:
+        num_threads: A number the user asked for; below 1 it is one, so that a seed gives the same weights on any machine.
+    """
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, num_threads))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def fit_threads(algorithm: BaseAlgorithm, num_threads: int = -1) -> int:
@@ -67,33 +99,29 @@ def fit_threads(algorithm: BaseAlgorithm, num_threads: int = -1) -> int:
 
     Args:
         algorithm: The algorithm whose network decides when `num_threads` does not.
-        num_threads: A number the user asked for; below 1 it is one thread for a small network and else all CPUs given.
+        num_threads: A number the user asked for; below 1 it is one thread for a GPU or a small network without
+                convolutions, and else all CPUs given.
 
     Returns:
         The number set.
     """
-    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if num_threads < 1:
-        weights = sum(parameter.numel() for parameter in algorithm.policy.parameters())
-        num_threads = 1 if algorithm.device.type != "cpu" else max(1, min(cpus, math.ceil(weights / WEIGHTS_PER_THREAD)))
+        num_threads = _cpus() if _is_worth_threads(algorithm) else 1
     if num_threads != torch.get_num_threads():
         torch.set_num_threads(num_threads)
     return num_threads
 
 
-def _weights_are_finite(algorithm: BaseAlgorithm) -> bool:
-    parameters = [parameter.detach() for parameter in algorithm.policy.parameters()]
-    if not parameters:
-        return True
-    norms = torch.stack(torch._foreach_norm(parameters))
-    return bool(torch.isfinite(norms.sum()))
+def _cpus() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _told(algorithm: BaseAlgorithm, what: str) -> str:
-    return (
-        f"{what} after {algorithm.num_timesteps:,} env steps of {type(algorithm).__name__}: "
-        "training has diverged; a lower learning_rate or max_grad_norm, or normalised observations, usually helps"
-    )
+def _is_worth_threads(algorithm: BaseAlgorithm) -> bool:
+    if torch.device(algorithm.device).type != "cpu":
+        return False
+    policy = algorithm.policy
+    convolves = isinstance(policy, nn.Module) and any(isinstance(module, nn.Conv2d) for module in policy.modules())
+    return convolves or sum(parameter.numel() for parameter in parameters(algorithm)) >= MANY_WEIGHTS
 
 
 def _attribute(algorithm: BaseAlgorithm, dotted: str) -> object:

@@ -1,6 +1,6 @@
 """The state of training at an iteration boundary: what a checkpoint holds, and an in-memory copy of it.
 
-A signal may arrive in the middle of a rollout or an update that still takes minutes. The copy taken at the boundary
+A signal may arrive in the middle of a rollout or an update that still takes minutes. The copy taken at a boundary
 before it is the newest consistent state, and is put back before anything is saved.
 """
 
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import random
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +19,8 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList, Event
 from stable_baselines3.common.save_util import recursive_getattr, recursive_setattr
 from stable_baselines3.common.vec_env import VecNormalize
 
+from lit_sb3_ray.lit.replay import buffer_position, move_back
+
 # Where and how an algorithm runs is the new process's business, not the saved state's.
 PLACEMENT = ("verbose", "tensorboard_log", "n_envs", "policy_class", "_last_obs")
 STATISTICS = ("obs_rms", "ret_rms")
@@ -25,7 +28,7 @@ STATISTICS = ("obs_rms", "ret_rms")
 
 @dataclass(frozen=True)
 class Snapshot:
-    """An in-memory copy of everything that an iteration changes, the replay buffer excepted.
+    """An in-memory copy of everything that an iteration changes; of the replay buffer, where it stood.
 
     Attributes:
         attributes: The algorithm's own attributes that its zip file would hold.
@@ -34,6 +37,8 @@ class Snapshot:
         statistics: Running means and variances of `VecNormalize`; empty without one.
         rng: States of the global random generators.
         callbacks: States of the callbacks, see `callback_states`.
+        metrics: What the logger holds and has not dumped, see `pending_metrics`.
+        buffer: Where the replay buffer stood, see `buffer_position`; empty without one.
         iteration: The session's iteration count.
         extra: Whatever the caller wants kept with it.
     """
@@ -44,6 +49,8 @@ class Snapshot:
     statistics: dict[str, Any]
     rng: dict[str, Any]
     callbacks: list[dict[str, Any]]
+    metrics: dict[str, list[Any]]
+    buffer: dict[str, Any]
     iteration: int
     extra: dict[str, Any]
 
@@ -51,6 +58,7 @@ class Snapshot:
 def capture(algorithm: BaseAlgorithm, callback: BaseCallback, iteration: int, extra: dict[str, Any]) -> Snapshot:
     """Copies the state of training; the copy shares no memory with what it was taken from."""
     _, variable_names = algorithm._get_torch_save_params()
+    buffer = getattr(algorithm, "replay_buffer", None)
     return Snapshot(
         attributes=copy.deepcopy(own_attributes(algorithm)),
         parameters=copy.deepcopy(algorithm.get_parameters()),
@@ -58,19 +66,27 @@ def capture(algorithm: BaseAlgorithm, callback: BaseCallback, iteration: int, ex
         statistics=copy.deepcopy(normalize_statistics(algorithm)),
         rng=rng_states(),
         callbacks=callback_states(callback),
+        metrics=pending_metrics(algorithm),
+        buffer={} if buffer is None else buffer_position(buffer),
         iteration=iteration,
         extra=copy.deepcopy(extra),
     )
 
 
 def restore(snapshot: Snapshot, algorithm: BaseAlgorithm, callback: BaseCallback) -> None:
-    """Puts a snapshot back into the algorithm, its `VecNormalize`, the callbacks and the global generators."""
+    """Puts a snapshot back into the algorithm, its `VecNormalize`, the callbacks and the global generators.
+
+    What is put back are copies: an optimizer, for one, goes on in the very tensors it is given.
+    """
     algorithm.__dict__.update(copy.deepcopy(snapshot.attributes))
-    algorithm.set_parameters(snapshot.parameters, exact_match=True, device=algorithm.device)
+    algorithm.set_parameters(copy.deepcopy(snapshot.parameters), exact_match=True, device=algorithm.device)
     for name, value in snapshot.variables.items():
         recursive_setattr(algorithm, f"{name}.data", value.clone())
     set_normalize_statistics(algorithm, snapshot.statistics)
-    set_callback_states(callback, snapshot.callbacks)
+    set_callback_states(callback, copy.deepcopy(snapshot.callbacks))
+    set_pending_metrics(algorithm, snapshot.metrics)
+    if snapshot.buffer:
+        move_back(algorithm.replay_buffer, snapshot.buffer)  # type: ignore[attr-defined]
     set_rng_states(snapshot.rng)
 
 
@@ -165,6 +181,31 @@ def set_callback_states(callback: BaseCallback, states: list[dict[str, Any]]) ->
             item.load_state_dict(state)
         else:
             vars(item).update({name: value for name, value in state.items() if name != "verbose"})
+
+
+def pending_metrics(algorithm: BaseAlgorithm) -> dict[str, list[Any]]:
+    """What an algorithm's logger holds and has not dumped yet; what `train()` records is dumped an iteration later.
+
+    Returns:
+        Value, number of values it is the mean of, and the outputs that do not want it, by name; plain JSON values.
+    """
+    logger = algorithm.logger
+    return {
+        name: [_to_plain(value), logger.name_to_count.get(name, 0), list(logger.name_to_excluded.get(name) or ())]
+        for name, value in logger.name_to_value.items()
+        if isinstance(value, bool | int | float | str | np.number)
+    }
+
+
+def set_pending_metrics(algorithm: BaseAlgorithm, metrics: Mapping[str, list[Any]]) -> None:
+    """Makes an algorithm's logger hold what `pending_metrics` returned, and nothing else."""
+    logger = algorithm.logger
+    for held in (logger.name_to_value, logger.name_to_count, logger.name_to_excluded):
+        held.clear()
+    for name, (value, count, excluded) in metrics.items():
+        logger.name_to_value[name] = value
+        logger.name_to_count[name] = count
+        logger.name_to_excluded[name] = tuple(excluded)
 
 
 def _aliases_network(value: object) -> bool:

@@ -2,33 +2,26 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytorch_lightning as pl
-from pytorch_lightning.plugins import environments
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import VecEnv
 
-from lit_sb3_ray.errors import ConfigError, unknown
+from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.lit import checkpoint, iteration
 from lit_sb3_ray.lit.datamodule import RLEnvDataModule
-from lit_sb3_ray.lit.evaluation import evaluate
+from lit_sb3_ray.lit.evaluation import begin_anew, evaluate, normalized_alike
 from lit_sb3_ray.lit.loggers import LightningWriter
 from lit_sb3_ray.lit.module import RLModule
 from lit_sb3_ray.lit.progress import ProgressStep, StepsProgressBar
-from lit_sb3_ray.lit.speed import unchecked_distributions, use_fused_optimizers
+from lit_sb3_ray.lit.settings import DEFAULTS, check_settings, own_environment, without_advertisement
+from lit_sb3_ray.lit.slices import SliceEnd
+from lit_sb3_ray.lit.speed import fixed_mode, unchecked_distributions, use_fused_optimizers
 from lit_sb3_ray.lit.stop import StopStep
-
-PRECISIONS = ("32-true", "bf16-mixed")
-# Re-exported by Lightning without saying so, which strict typing refuses by name.
-_ENVIRONMENTS: Any = environments
-EPOCH_CLOCK = ("max_epochs", "min_epochs", "min_steps")
 
 
 class RLTrainer(pl.Trainer):
@@ -66,7 +59,8 @@ class RLTrainer(pl.Trainer):
             use_masking: Whether MaskablePPO asks the envs for action masks.
             fast: Use what is faster but changes the last bits (fused optimizers).
             precision: `32-true`, or `bf16-mixed` for `train()` alone.
-            callbacks: Lightning callbacks.
+            callbacks: Lightning callbacks. One with a `monitor` (EarlyStopping, ModelCheckpoint) looks whenever that metric
+                has been logged anew: `eval/mean_reward` after an evaluation, `rollout/ep_rew_mean` after a dump of the logger.
             logger: Lightning loggers; none by default.
             plugins: Lightning plugins.
             enable_progress_bar: Show one bar, in env steps.
@@ -75,13 +69,8 @@ class RLTrainer(pl.Trainer):
         Raises:
             ConfigError: A budget below one step, another clock than env steps, or an unsupported precision.
         """
-        if max_steps < 1:
-            raise ConfigError(f"max_steps is the budget in env steps and must be at least 1, not {max_steps}")
-        for name in EPOCH_CLOCK:
-            if name in kwargs:
-                raise ConfigError(f"{name} has no meaning here: env steps (max_steps) are the only clock")
-        if precision not in PRECISIONS:
-            raise unknown("precision", str(precision), PRECISIONS)
+        own = [callbacks] if isinstance(callbacks, pl.Callback) else list(callbacks or [])
+        check_settings(max_steps, precision, own, kwargs)
         self.max_env_steps = max_steps
         self.run_name = run_name
         self.rl_callback = rl_callback
@@ -91,29 +80,20 @@ class RLTrainer(pl.Trainer):
         self.fast = fast
         self.train_precision = precision
         self.module: RLModule | None = None
-        own = [callbacks] if isinstance(callbacks, pl.Callback) else list(callbacks or [])
-        if enable_progress_bar and not any(isinstance(callback, pl.callbacks.ProgressBar) for callback in own):
+        bars = any(isinstance(callback, pl.callbacks.ProgressBar) for callback in own)
+        if enable_progress_bar and not bars:
             own.append(StepsProgressBar())
-        defaults: dict[str, Any] = {
-            "accelerator": "cpu",
-            "devices": 1,
-            "enable_checkpointing": False,
-            "enable_model_summary": False,
-            "num_sanity_val_steps": 0,
-            "limit_val_batches": 0,
-            # EarlyStopping and its like then look after an evaluation instead of after every iteration.
-            "val_check_interval": 1,
-            "check_val_every_n_epoch": None,
-            "log_every_n_steps": 1,
-        }
-        with _without_advertisement():
+        if kwargs.pop("enable_checkpointing", False) and not any(isinstance(item, pl.callbacks.Checkpoint) for item in own):
+            own.append(pl.callbacks.ModelCheckpoint())
+        with without_advertisement():
             super().__init__(
                 max_epochs=-1,
-                callbacks=own,
+                callbacks=[*own, SliceEnd()],
+                enable_checkpointing=True,
                 logger=logger,
-                plugins=_with_own_environment(plugins),
-                enable_progress_bar=enable_progress_bar,
-                **(defaults | kwargs),
+                plugins=own_environment(plugins),
+                enable_progress_bar=enable_progress_bar or bars,
+                **(DEFAULTS | kwargs),
             )
 
     @property
@@ -141,6 +121,17 @@ class RLTrainer(pl.Trainer):
         """Share of the budget used, 0 to 1."""
         return min(1.0, self.global_step / self.max_env_steps)
 
+    @property
+    def bars(self) -> list[StepsProgressBar]:
+        """The progress bars that count env steps: one or none."""
+        return [callback for callback in cast("Any", self).callbacks if isinstance(callback, StepsProgressBar)]
+
+    def sb3_callbacks(self) -> list[BaseCallback]:
+        """The SB3 callbacks that were given, and those that move the progress bar."""
+        given = self.rl_callback
+        callbacks = list(given) if isinstance(given, list) else [] if given is None else [given]
+        return [*callbacks, *(ProgressStep(bar) for bar in self.bars)]
+
     def fit(  # type: ignore[override]
         self,
         model: BaseAlgorithm | RLModule,
@@ -165,18 +156,18 @@ class RLTrainer(pl.Trainer):
             NonFiniteError: Training has diverged.
         """
         module = self._take(model, datamodule)
-        with unchecked_distributions():
+        with unchecked_distributions(), fixed_mode(module.algorithm.policy):
             if module.session is None:
                 self._begin(module, ckpt_path)
             session = module.session
-            assert session is not None
+            if session is None:
+                return module.algorithm
             module.until = min(until or self.max_env_steps, self.max_env_steps)
             if session.done or module.num_timesteps >= module.until:
                 return module.algorithm
             loggers = self.loggers
             try:
-                with _without_advertisement():
-                    super().fit(module, datamodule=datamodule)
+                super().fit(module, datamodule=datamodule)
             finally:
                 self.loggers = loggers
         if module.num_timesteps < module.until and not module.guard.requested:
@@ -204,10 +195,10 @@ class RLTrainer(pl.Trainer):
 
         Returns:
             One dict: `<stage>/mean_reward`, `std_reward`, `mean_episode_length`, `std_episode_length`, `n_eval_episodes`,
-            and per-episode lists when asked for.
+            `success_rate` if the env tells successes, and per-episode lists when asked for.
 
         Raises:
-            ConfigError: No env.
+            ConfigError: No env, or one that does not normalise what the policy was trained on normalised.
             AssertionError: The mean return is below `reward_threshold`.
         """
         return self._evaluate("test", model, datamodule, **options)
@@ -269,7 +260,10 @@ class RLTrainer(pl.Trainer):
             assert isinstance(found, VecEnv)
             env = found
         options: dict[str, Any] = {"deterministic": deterministic, "render": render, "use_masking": use_masking, "seed": seed}
-        result = evaluate(algorithm, env, n_eval_episodes, **options)
+        with normalized_alike(algorithm, env):
+            result = evaluate(algorithm, env, n_eval_episodes, **options)
+        if env is algorithm.get_env():
+            begin_anew(algorithm)
         if reward_threshold is not None and result.mean_reward <= reward_threshold:
             raise AssertionError(f"mean return {result.mean_reward:.2f} is not above {reward_threshold:.2f}")
         row: dict[str, Any] = {
@@ -279,6 +273,8 @@ class RLTrainer(pl.Trainer):
             f"{stage}/std_episode_length": float(np.std(result.lengths)),
             f"{stage}/n_eval_episodes": len(result.returns),
         }
+        if result.success_rate is not None:
+            row[f"{stage}/success_rate"] = result.success_rate
         if return_episode_rewards:
             row |= {f"{stage}/episode_rewards": list(result.returns), f"{stage}/episode_lengths": list(result.lengths)}
         return [row]
@@ -312,17 +308,17 @@ class RLTrainer(pl.Trainer):
     def _begin(self, module: RLModule, ckpt_path: str | Path | None) -> None:
         algorithm, trainer = module.algorithm, cast("Any", self)
         if not iteration.is_driven(algorithm):
-            raise ConfigError(f"{type(algorithm).__name__} has no torch policy: it trains through its own learn()")
+            raise ConfigError(f"{type(algorithm).__name__} cannot be driven in iterations: it trains through its own learn()")
         if ckpt_path is not None:
             checkpoint.restore_algorithm(Path(ckpt_path), algorithm)
+            if algorithm.num_timesteps >= self.max_env_steps:
+                # Nothing is left to do, and a reset of the envs would already change running statistics.
+                return
         default = iteration.default_log_interval(algorithm)
-        given = self.rl_callback
-        callbacks = list(given) if isinstance(given, list) else [] if given is None else [given]
-        callbacks += [ProgressStep(bar) for bar in _steps_bars(trainer.callbacks)]
         module.session = iteration.start(
             algorithm,
             self.max_env_steps,
-            [*callbacks, StopStep(module.guard)],
+            [*self.sb3_callbacks(), StopStep(module.guard)],
             log_interval=default if self.log_interval == -1 else self.log_interval,
             run_name=self.run_name,
             reset_num_timesteps=self.reset_num_timesteps and ckpt_path is None,
@@ -336,27 +332,3 @@ class RLTrainer(pl.Trainer):
             use_fused_optimizers(algorithm)
         if ckpt_path is not None:
             checkpoint.restore_session(Path(ckpt_path), module.session)
-
-
-@contextmanager
-def _without_advertisement() -> Iterator[None]:
-    """Keeps Lightning from telling about GPUs and products while a trainer is made."""
-    told = logging.getLogger("pytorch_lightning.utilities.rank_zero")
-    before = told.level
-    told.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        told.setLevel(before)
-
-
-def _steps_bars(callbacks: Iterable[pl.Callback]) -> list[StepsProgressBar]:
-    return [callback for callback in callbacks if isinstance(callback, StepsProgressBar)]
-
-
-def _with_own_environment(plugins: Any) -> list[Any]:
-    """Adds Lightning's plain environment, without which SLURM's variables would make `pl.Trainer` start a job of its own."""
-    given = list(plugins) if isinstance(plugins, list | tuple) else [] if plugins is None else [plugins]
-    if any(isinstance(plugin, _ENVIRONMENTS.ClusterEnvironment) for plugin in given):
-        return given
-    return [*given, _ENVIRONMENTS.LightningEnvironment()]

@@ -1,6 +1,5 @@
 """`enjoy`: how actions are chosen, what is printed, and runs of this package and of rl_zoo3 played from the command line."""
 
-import importlib.util
 import os
 import re
 import subprocess
@@ -134,8 +133,6 @@ def test_a_missing_model_is_one_line_and_code_2(own_logs, capsys, words, part):
 
 @pytest.mark.slow
 def test_plays_a_run_of_rl_zoo3(tmp_path, capsys):
-    if importlib.util.find_spec("rl_zoo3") is None:
-        pytest.skip("rl_zoo3 (extra `bench`) is not installed")
     words = ["-f", str(tmp_path), *TRAIN, "-params", "n_steps:32", "n_envs:2", "normalize:True"]
     subprocess.run([sys.executable, "-m", "rl_zoo3.train", *words], capture_output=True, check=True)
     for flags in ([], ["--load-best"], ["--load-last-checkpoint"]):

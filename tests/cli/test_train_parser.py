@@ -1,6 +1,5 @@
 """The flags of `train` against the table they are built to, and against rl_zoo3's own parser."""
 
-import importlib.util
 import json
 import subprocess
 import sys
@@ -88,8 +87,6 @@ def rows_of(parser):
 
 
 def peer_rows(module):
-    if importlib.util.find_spec("rl_zoo3") is None:
-        pytest.skip("rl_zoo3 (extra `bench`) is not installed")
     done = subprocess.run(
         [sys.executable, "-c", DUMP.format(module=module)], capture_output=True, text=True, check=True, timeout=120
     )

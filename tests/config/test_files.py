@@ -81,9 +81,9 @@ def test_names_the_file_and_what_is_wrong_with_it(name, text, message, tmp_path,
         ("none.py", "ppo", "no file 'none.py'"),
         ("no_such_module", "ppo", "no file and no module 'no_such_module'"),
         ("some/folder", "ppo", "not 'some/folder'"),
-        (None, "own", "'own' has no packaged hyperparameters"),
-        (None, "pkg.mod:Class", "no packaged hyperparameters.*--conf-file"),
-        (None, "../secret", "no packaged hyperparameters"),
+        (None, "own", "unknown algorithm 'own'"),
+        (None, "own_algorithms:RandomSearch", "no packaged hyperparameters.*--conf-file"),
+        (None, "../secret", "unknown algorithm '../secret'"),
     ],
 )
 def test_missing_sources_are_named(source, algo, message):

@@ -221,9 +221,11 @@ class PostponedPPO(PPO):
         env: Any,
         n_steps: int | None = 8,
         policy_kwargs: SomeDict = None,  # noqa: F821
-        _init_setup_model: bool = True,
+        seed: int | None = None,
+        verbose: int = 0,
+        device: str = "auto",
     ):
-        super().__init__(policy, env, n_steps=n_steps, policy_kwargs=policy_kwargs, _init_setup_model=_init_setup_model)
+        super().__init__(policy, env, n_steps=n_steps, policy_kwargs=policy_kwargs, seed=seed, verbose=verbose, device=device)
 
 
 def test_postponed_annotations_are_understood_as_far_as_they_can_be(monkeypatch):

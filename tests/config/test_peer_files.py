@@ -15,7 +15,6 @@ from lit_sb3_ray.errors import ConfigError
 
 # Finding the peer does not import it, which would patch gymnasium.
 PEER = importlib.util.find_spec("rl_zoo3")
-pytestmark = pytest.mark.skipif(PEER is None, reason="needs the extra 'bench': rl_zoo3")
 ALGORITHMS = sorted(set(ALGOS) - {"ppo_mask"})
 OPTIONAL = ("minigrid", "ae")
 NUMBER_OF_ENTRIES = 276

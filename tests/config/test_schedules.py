@@ -18,7 +18,6 @@ STARTS = ["0.001", "7.3e-4", "2.5e-4", "0.4", "1e-3"]
 
 
 def test_linear_schedules_and_numbers_equal_the_peer_bit_for_bit():
-    pytest.importorskip("rl_zoo3")
     code = (
         f"from rl_zoo3.exp_manager import ExperimentManager as E\nfor s in {STARTS}:\n"
         "    for v in ('lin_' + s, float(s)):\n"

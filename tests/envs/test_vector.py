@@ -103,7 +103,6 @@ def components(value):
     return tuple(found)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("rl_zoo3") is None, reason="the peer comes with the extra 'bench'")
 def test_stack_is_rl_zoo3s_bit_for_bit_with_its_monitor_files(tmp_path):
     (tmp_path / "cases.json").write_text(json.dumps(CASES))
     command = [sys.executable, "-W", "ignore", str(PLAYER), str(tmp_path / "cases.json"), str(tmp_path)]

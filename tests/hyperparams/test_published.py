@@ -125,8 +125,8 @@ def test_deviations_are_real(algo, env_id, key):
     assert plain(key, PUBLISHED[algo][env_id][key]) != DEVIATIONS[algo, env_id, key]
 
 
-def test_ppo_mask_is_ppo_without_masks_and_without_continuous_envs():
+def test_ppo_mask_is_ppo_without_continuous_envs():
     masked, ppo = ours("ppo_mask"), ours("ppo")
     for env_id, entry in masked.items():
-        assert entry == ppo[env_id] | {"use_masking": False}, env_id
+        assert entry == ppo[env_id], env_id
         assert "use_sde" not in entry

@@ -1,0 +1,58 @@
+"""Warm starts: a trained model's weights, with counters and schedules from the beginning."""
+
+from __future__ import annotations
+
+import logging
+from pathlib import Path
+from typing import Any
+
+from stable_baselines3.common.base_class import BaseAlgorithm
+from stable_baselines3.common.vec_env import VecEnv
+
+from lit_sb3_ray.config.hyperparams import Hyperparams
+from lit_sb3_ray.config.plain import copy_containers
+from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.run_folder import FINAL_BUFFER, RunFolder
+
+logger = logging.getLogger(__name__)
+
+
+def warm_start(
+    path: Path, hyperparams: Hyperparams, env: VecEnv, options: dict[str, Any], *, truncate_last_trajectory: bool
+) -> BaseAlgorithm:
+    """Loads a model to train on, and the replay buffer that lies beside it.
+
+    Args:
+        path: The model's `.zip`.
+        hyperparams: Go over the model's own.
+        env: Training envs.
+        options: `seed`, `verbose` and `device`.
+        truncate_last_trajectory: Take a HER buffer's last trajectory as ended.
+
+    Raises:
+        ConfigError: The file cannot be loaded.
+    """
+    logger.info("Warm start from %s: counters and schedules begin anew (--resume continues a run instead)", path)
+    kwargs = {name: value for name, value in hyperparams.model_kwargs.items() if name != "policy_kwargs"}
+    try:
+        model: BaseAlgorithm = hyperparams.algo_class.load(
+            path, env=env, tensorboard_log=None, **options, **copy_containers(kwargs)
+        )
+    except (OSError, ValueError, KeyError, AssertionError) as error:
+        raise ConfigError(f"-i {str(path)!r} cannot be loaded: {' '.join(str(error).split())}") from error
+    buffer = path.with_name(FINAL_BUFFER)
+    if buffer.exists() and hasattr(model, "load_replay_buffer"):
+        model.load_replay_buffer(buffer, truncate_last_traj=truncate_last_trajectory)
+    return model
+
+
+def warm_statistics(path: str, env_id: str) -> Path | None:
+    """The normalisation statistics that belong to a model; None where there are none.
+
+    Args:
+        path: The model's `.zip`, in its run folder.
+        env_id: The environment's id.
+    """
+    model = Path(path)
+    statistics = RunFolder(model.parent, env_id).statistics_of(model)
+    return statistics if statistics.exists() else None

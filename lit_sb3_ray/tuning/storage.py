@@ -1,0 +1,141 @@
+"""Where studies are kept, and the way back from there to one trial's parameters."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lit_sb3_ray.errors import ConfigError, unknown
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from optuna.storages import BaseStorage
+    from optuna.trial import FrozenTrial
+
+logger = logging.getLogger(__name__)
+
+JOURNAL = ".log"
+SQLITE = "sqlite:///"
+
+
+def open_storage(storage: str | None) -> BaseStorage:
+    """Opens a storage, and makes it if it is not there yet.
+
+    Args:
+        storage: None for memory, the path of a journal file (it ends in `.log`; its folder is made), or an Optuna URL.
+
+    Raises:
+        ConfigError: It cannot be opened.
+    """
+    from optuna.storages import InMemoryStorage, JournalStorage, get_storage
+    from optuna.storages.journal import JournalFileBackend
+
+    if storage is None:
+        return InMemoryStorage()
+    with _readable(storage):
+        if not storage.endswith(JOURNAL):
+            return get_storage(storage)
+        Path(storage).absolute().parent.mkdir(parents=True, exist_ok=True)
+        return JournalStorage(JournalFileBackend(storage))
+
+
+def open_study(storage: str | None, name: str | None) -> Study:
+    """Opens the study of that name, or begins it.
+
+    Args:
+        storage: See `open_storage`.
+        name: The study's name; None for a new one.
+
+    Raises:
+        ConfigError: The storage cannot be opened, or the study minimises.
+    """
+    import optuna
+
+    opened = open_storage(storage)
+    told = optuna.logging.get_verbosity()
+    optuna.logging.set_verbosity(optuna.logging.WARNING)
+    try:
+        with _readable(storage or "memory"):
+            study = optuna.create_study(storage=opened, study_name=name, load_if_exists=True, direction="maximize")
+    finally:
+        optuna.logging.set_verbosity(told)
+    if study.directions != [optuna.study.StudyDirection.MAXIMIZE]:
+        raise ConfigError(f"study {study.study_name!r} in {storage} does not maximise one value: take another --study-name")
+    return study
+
+
+def find_trial(storage: str | None, study_name: str | None, trial_id: int | None) -> FrozenTrial:
+    """Looks up a trial.
+
+    Args:
+        storage: The study's storage; it must exist.
+        study_name: The study's name.
+        trial_id: The trial's number, from 0; None for the best.
+
+    Raises:
+        ConfigError: There is no such storage, study or trial, or the trial has drawn no parameters.
+    """
+    import optuna
+
+    if storage is None or study_name is None:
+        raise ConfigError("a trial is looked up by --storage and --study-name: one of them is missing")
+    path = _file_of(storage)
+    if path is not None and not path.exists():
+        raise ConfigError(f"--storage {storage!r}: there is no such file")
+    opened = open_storage(storage)
+    with _readable(storage):
+        names = optuna.get_all_study_names(opened)
+        if study_name not in names:
+            raise unknown("study", study_name, names, f"--study-name; storage {storage}")
+        study = optuna.load_study(storage=opened, study_name=study_name)
+        trial = _best(study) if trial_id is None else _numbered(study, trial_id)
+    if not trial.params:
+        raise ConfigError(f"trial {trial.number} of study {study_name!r} has no parameters ({trial.state.name})")
+    logger.info("Hyperparameters of trial %d of study %s", trial.number, study_name)
+    return trial
+
+
+def _best(study: Study) -> FrozenTrial:
+    from optuna.trial import TrialState
+
+    if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        raise ConfigError(f"study {study.study_name!r} has no best trial yet: none is complete")
+    return study.best_trial
+
+
+def _numbered(study: Study, number: int) -> FrozenTrial:
+    trials = study.get_trials(deepcopy=False)
+    for trial in trials:
+        if trial.number == number:
+            return trial
+    has = f"it has 0 to {len(trials) - 1}" if trials else "it has none yet"
+    raise ConfigError(f"--trial-id {number}: no such trial in study {study.study_name!r} ({has})")
+
+
+def _file_of(storage: str) -> Path | None:
+    if storage.endswith(JOURNAL):
+        return Path(storage)
+    return Path(storage.removeprefix(SQLITE)) if storage.startswith(SQLITE) else None
+
+
+@contextmanager
+def _readable(storage: str) -> Iterator[None]:
+    """Turns what goes wrong with a storage into one line."""
+    try:
+        yield
+    except ConfigError:
+        raise
+    except _storage_errors() as error:
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise ConfigError(f"--storage {storage!r} cannot be opened: {reason}") from error
+
+
+def _storage_errors() -> tuple[type[Exception], ...]:
+    """What opening a storage may raise; asked for only then, since SQLAlchemy takes long to import."""
+    from optuna.exceptions import OptunaError
+    from sqlalchemy.exc import SQLAlchemyError
+
+    return (OptunaError, SQLAlchemyError, ImportError, OSError, ValueError, KeyError)

@@ -1,0 +1,150 @@
+"""What is done for speed changes what it says, nothing else, and is put back."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+import pytorch_lightning as pl
+import torch
+from stable_baselines3 import A2C, PPO, SAC
+from torch.distributions import Distribution
+
+import tiny_envs  # noqa: F401 (registers its environments)
+from lit_sb3_ray import RLModule, RLTrainer
+from lit_sb3_ray.lit.checkpoint import save_checkpoint
+from lit_sb3_ray.lit.speed import fit_threads, unchecked_distributions, use_fused_optimizers
+
+STEPS = 16
+
+
+def ppo(hidden=8, **kwargs):
+    network = {"net_arch": [hidden]}
+    options = {"n_steps": STEPS, "batch_size": STEPS, "n_epochs": 2, "policy_kwargs": network, "seed": 0, "device": "cpu"}
+    return PPO("MlpPolicy", "TinyCount-v0", **(options | kwargs))
+
+
+def sac(**kwargs):
+    network = {"net_arch": [8]}
+    options = {"learning_starts": 8, "batch_size": 8, "policy_kwargs": network, "seed": 0, "device": "cpu"}
+    return SAC("MlpPolicy", "TinyCount-v0", **(options | kwargs))
+
+
+def weights(model):
+    return torch.cat([parameter.detach().flatten() for parameter in model.policy.parameters()])
+
+
+def optimizers(model):
+    found = [getattr(model, "ent_coef_optimizer", None)]
+    found += [getattr(network, "optimizer", None) for network in model.policy.modules()]
+    return [optimizer for optimizer in found if optimizer is not None]
+
+
+def fused(model):
+    return [bool(group.get("fused")) for optimizer in optimizers(model) for group in optimizer.param_groups]
+
+
+class Watch(pl.Callback):
+    """Looks at what training runs under."""
+
+    def __init__(self):
+        self.types, self.checks = set(), set()
+
+    def on_fit_start(self, trainer, pl_module):
+        policy = pl_module.algorithm.policy
+        first = next(module for module in policy.modules() if isinstance(module, torch.nn.Linear))
+        first.register_forward_hook(lambda module, inputs, output: self.types.add((output.requires_grad, output.dtype)))
+
+    def on_train_batch_end(self, *_):
+        self.checks.add(Distribution._validate_args)
+
+
+class TestPrecision:
+    @pytest.mark.parametrize("make", [ppo, sac])
+    def test_bf16_is_for_updates_alone(self, make):
+        watch, full = Watch(), Watch()
+        low = RLTrainer(max_steps=3 * STEPS, precision="bf16-mixed", callbacks=watch).fit(make())
+        high = RLTrainer(max_steps=3 * STEPS, callbacks=full).fit(make())
+        # Rollouts need no gradient, and updates do; SAC's critics need none for their targets.
+        assert (True, torch.bfloat16) in watch.types
+        assert (False, torch.float32) in watch.types
+        assert (True, torch.float32) not in watch.types
+        assert {kind for _, kind in full.types} == {torch.float32}
+        assert weights(low).dtype is torch.float32
+        assert not torch.equal(weights(low), weights(high))
+        assert torch.allclose(weights(low), weights(high), atol=0.05)
+
+
+class TestFusedOptimizers:
+    @pytest.mark.parametrize("make", [ppo, sac])
+    def test_every_adam_is_fused_and_learns_the_same_but_for_the_last_bits(self, make):
+        fast = RLTrainer(max_steps=3 * STEPS, fast=True).fit(make())
+        plain = RLTrainer(max_steps=3 * STEPS).fit(make())
+        assert fused(fast)
+        assert all(fused(fast))
+        assert not any(fused(plain))
+        assert torch.allclose(weights(fast), weights(plain), atol=1e-4)
+
+    def test_another_optimizer_is_left_alone(self):
+        model = A2C("MlpPolicy", "TinyCount-v0", seed=0, device="cpu")
+        use_fused_optimizers(model)
+        assert fused(model) == [False]
+
+    def test_it_survives_saving_and_loading(self):
+        model = RLTrainer(max_steps=STEPS, fast=True).fit(ppo())
+        buffer = BytesIO()
+        model.save(buffer)
+        buffer.seek(0)
+        loaded = PPO.load(buffer, env=model.get_env(), device="cpu")
+        assert fused(loaded) == [True]
+        loaded.learn(STEPS)
+
+    @pytest.mark.parametrize("before", [True, False])
+    def test_a_checkpoint_is_gone_on_from_whatever_it_was_made_with(self, before, tmp_path):
+        module = RLModule(ppo())
+        trainer = RLTrainer(max_steps=3 * STEPS, fast=before)
+        trainer.fit(module, until=STEPS)
+        folder = save_checkpoint(tmp_path / "16", module.session, {})
+        resumed = ppo()
+        RLTrainer(max_steps=3 * STEPS, fast=True).fit(resumed, ckpt_path=folder)
+        assert resumed.num_timesteps == 3 * STEPS
+        assert fused(resumed) == [True]
+        (state,) = {float(state["step"]) for state in resumed.policy.optimizer.state.values()}
+        assert state == 3 * 2
+
+
+class TestThreads:
+    @pytest.fixture(autouse=True)
+    def restore(self):
+        before = torch.get_num_threads()
+        yield
+        torch.set_num_threads(before)
+
+    def test_a_small_network_gets_one_and_a_wish_is_granted(self):
+        assert fit_threads(ppo(), -1) == torch.get_num_threads() == 1
+        assert fit_threads(ppo(), 2) == torch.get_num_threads() == 2
+
+    def test_a_large_network_gets_no_more_than_there_are(self):
+        import os
+
+        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        assert fit_threads(ppo(hidden=500_000)) == cpus
+
+
+class TestDistributions:
+    def test_their_checks_are_off_in_training_and_back_after_it(self):
+        before, watch = Distribution._validate_args, Watch()
+        RLTrainer(max_steps=STEPS, callbacks=watch).fit(ppo())
+        assert watch.checks == {False}
+        assert Distribution._validate_args is before
+
+    def test_they_are_back_after_an_error_too(self):
+        before = Distribution._validate_args
+
+        def fail():
+            with unchecked_distributions():
+                raise RuntimeError("broken")
+
+        with pytest.raises(RuntimeError, match="broken"):
+            fail()
+        assert Distribution._validate_args is before
