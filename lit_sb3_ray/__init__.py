@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from lit_sb3_ray.lit.module import RLModule
     from lit_sb3_ray.lit.trainer import RLTrainer
     from lit_sb3_ray.tuning.study import run_study
+    from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
 
 __version__ = "0.1.0"
 
@@ -25,6 +26,7 @@ __all__ = [
     "RLEnvDataModule",
     "RLModule",
     "RLTrainer",
+    "RayVecEnv",
     "__version__",
     "load_run",
     "run_study",
@@ -36,6 +38,7 @@ _HOMES = {
     "RLEnvDataModule": "lit_sb3_ray.lit.datamodule",
     "RLModule": "lit_sb3_ray.lit.module",
     "RLTrainer": "lit_sb3_ray.lit.trainer",
+    "RayVecEnv": "lit_sb3_ray.vec.ray_vec_env",
     "load_run": "lit_sb3_ray.experiment.load",
     "run_study": "lit_sb3_ray.tuning.study",
 }

@@ -10,8 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import pytorch_lightning as pl
-
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import cut_evaluations, save_model
 from lit_sb3_ray.experiment.metrics import cut_metrics
@@ -39,7 +37,7 @@ class CheckpointPlan:
     buffer_limit: float = 4.0
 
 
-class CheckpointSaver(pl.Callback):
+class CheckpointSaver:
     """Saves at the first iteration boundary after each so many env steps."""
 
     def __init__(self, run: RunFolder, plan: CheckpointPlan, extra: Callable[[], dict[str, Any]]) -> None:
@@ -67,15 +65,6 @@ class CheckpointSaver(pl.Callback):
             for name in (BEST, BEST_STATISTICS):
                 link_or_copy(self.run.path / name, noted / name)
         return self.extra()
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Sets the first step to save at."""
-        self.begin(trainer.global_step)
-
-    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Saves if it is time."""
-        if not pl_module.guard.requested and self.save_if_due(pl_module.session):
-            pl_module.guard.stale = True
 
     def begin(self, num_timesteps: int) -> None:
         """Sets the first step to save at.

@@ -41,6 +41,7 @@ class SignalStop(pl.Callback):
         if threading.current_thread() is threading.main_thread():
             self._before = {number: signal.getsignal(number) for number in (*CAUGHT, signal.SIGALRM)}
             self._install()
+            self.guard.armed = True
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

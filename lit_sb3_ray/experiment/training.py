@@ -49,12 +49,13 @@ def train(manager: ExperimentManager, model: BaseAlgorithm) -> int | None:
         return {"monitor": _monitor_offsets(model), "tensorboard": _within(board, manager.run.path)}
 
     saver = CheckpointSaver(manager.run, CheckpointPlan(manager.save_freq, manager.keep_checkpoints), extra)
-    module.extra = saver.mark
+    saver.begin(0 if manager.checkpoint is None else int(manager.checkpoint.name))
+    module.extra, module.at_boundary = saver.mark, saver.save_if_due
     threads = torch.get_num_threads()
     try:
         _tell_start(manager, model, fit_threads(model, manager.num_threads))
         with SignalStop(module.guard) as signals, finishing_wandb(manager.loggers):
-            trainer = _trainer(manager, model, board, [signals, saver])
+            trainer = _trainer(manager, model, board, [signals])
             if is_driven(model):
                 trainer.fit(module, ckpt_path=manager.checkpoint)
                 training: Training | None = module.session

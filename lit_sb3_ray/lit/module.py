@@ -1,4 +1,4 @@
-"""RLModule: an SB3 algorithm as a LightningModule, one `training_step` an iteration."""
+"""RLModule: an SB3 algorithm as a LightningModule, a `training_step` of one iteration or of several short ones."""
 
 from __future__ import annotations
 
@@ -23,10 +23,17 @@ if TYPE_CHECKING:
     from lit_sb3_ray.lit.state import Snapshot
 
 EVALUATED = "eval/mean_reward"
+# Env steps of a `training_step` at least. Lightning takes a fraction of a millisecond for each, which is more than a tenth
+# of what an iteration of one env step takes.
+STRIDE = 128
+
+
+def _saves_nothing(session: Session) -> bool:
+    return False
 
 
 class Ticks:
-    """One tick an epoch, and an epoch an iteration. No `DataLoader`: that draws from torch's generator at every start."""
+    """One tick an epoch, and a `training_step` a tick. No `DataLoader`: that draws from torch's generator at every start."""
 
     def __iter__(self) -> Iterator[int]:
         return iter((0,))
@@ -45,6 +52,7 @@ class RLModule(pl.LightningModule):
         session: Its training in progress; None before the first `fit`.
         guard: Through which a stop is asked for.
         extra: Called at a boundary for further entries of the snapshot; see `Snapshot.extra`.
+        at_boundary: Called after every iteration; says whether it has saved the state.
     """
 
     def __init__(self, algorithm: BaseAlgorithm) -> None:
@@ -60,6 +68,7 @@ class RLModule(pl.LightningModule):
         self.writer: LightningWriter | None = None
         self.guard = StopGuard()
         self.extra: Callable[[], dict[str, Any]] = dict
+        self.at_boundary: Callable[[Session], bool] = _saves_nothing
         self.until = 0
 
     @property
@@ -76,14 +85,23 @@ class RLModule(pl.LightningModule):
         return Ticks()
 
     def training_step(self, batch: int, batch_idx: int) -> None:
-        """Runs one iteration of the algorithm's own loop.
+        """Runs one iteration of the algorithm's own loop, or as many as make up `STRIDE` env steps.
+
+        It ends early where a metric has been logged, so that callbacks which monitor one see every value.
 
         Raises:
             NonFiniteError: A loss or a weight has become NaN or infinite.
         """
-        session, guard = self._running_session(), self.guard
-        if guard.requested:
-            return
+        session = self._running_session()
+        end = min(self.num_timesteps + STRIDE, self.until)
+        while not (session.done or self.guard.requested):
+            self._iterate(session)
+            if self.num_timesteps >= end or (self.writer is not None and self.writer.fresh):
+                break
+        self._publish()
+
+    def _iterate(self, session: Session) -> None:
+        guard = self.guard
         self.take_snapshot(session)
         begun = time.monotonic()
         try:
@@ -100,7 +118,8 @@ class RLModule(pl.LightningModule):
             session.stopped = False
         elif not session.stopped:
             check_finite(self.algorithm, session.iteration)
-        self._publish()
+        if not guard.requested and self.at_boundary(session):
+            guard.stale = True
 
     def on_train_batch_end(self, outputs: Any, batch: int, batch_idx: int) -> None:
         """Calls the callbacks' `on_validation_end` after an evaluation, as if Lightning had validated.

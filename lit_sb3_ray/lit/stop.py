@@ -29,6 +29,7 @@ class StopGuard:
     """Whether a stop was asked for, and what to go back to.
 
     Attributes:
+        armed: Somebody may ask for a stop, so that the state is copied; without that no time is spent on it.
         requested: A stop was asked for.
         overdue: The running iteration has had its time.
         running: An iteration is under way, so that `Interrupted` may be raised.
@@ -40,6 +41,7 @@ class StopGuard:
         cost: Seconds that taking it took.
     """
 
+    armed: bool = False
     requested: bool = False
     overdue: bool = False
     running: bool = False
@@ -61,6 +63,8 @@ class StopGuard:
         Args:
             now: The monotonic clock's time.
         """
+        if not self.armed:
+            return False
         if self.snapshot is None or self.stale or self.seconds > max(SHORT, COPY_SHARE * self.cost):
             return True
         return now - self.taken > max(COPY_EVERY, COPY_SHARE * self.cost)
