@@ -13,7 +13,7 @@ TRAIN  ?= --algo ppo --env CartPole-v1 -n 50000 --eval-freq 25000 --seed 0
 PYTEST ?=
 
 # What the lock file holds: the package, and these extras, with torch at the version of the CPU build.
-LOCKED_EXTRAS := atari,bench,box2d,dev,minigrid,mlflow,mujoco,samplers,wandb
+LOCKED_EXTRAS := atari,bench,box2d,dev,minigrid,mlflow,mujoco,wandb
 LOCKED_TORCH  := 2.13.0
 
 .PHONY: all setup train test test-jax lint format lock clean

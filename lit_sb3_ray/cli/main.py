@@ -84,16 +84,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not words:
         print(usage(), file=sys.stderr)
         return BAD_INPUT
-    if words[0] in ("-h", "--help"):
-        print(usage())
-        return 0
-    if words[0] == "--version":
-        print(f"{PROGRAM} {__version__}")
-        return 0
     # A console script, unlike `python -m`, does not see the user's own modules in the folder it is started from.
     if os.getcwd() not in sys.path:
         sys.path.append(os.getcwd())
     try:
+        if words[0] in ("-h", "--help", "--version"):
+            print(f"{PROGRAM} {__version__}" if words[0] == "--version" else usage(), flush=True)
+            return 0
         command = find_command(words[0])
         code: int = importlib.import_module(command.module).run(words[1:])
     except ConfigError as error:

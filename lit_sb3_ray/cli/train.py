@@ -9,12 +9,13 @@ import sys
 import time
 import uuid
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
 from lit_sb3_ray.cli.output import set_up_logging, spread
 from lit_sb3_ray.cli.train_parser import build_parser
-from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.experiment.arguments import resumed_arguments, train_arguments
 from lit_sb3_ray.experiment.locate import check_model_file
 
@@ -82,6 +83,7 @@ def check_settings(args: argparse.Namespace) -> None:
     """
     if args.trial_id is not None and not (args.storage and args.study_name):
         raise ConfigError("--trial-id needs --storage and --study-name")
+    _check_names(args)
     if args.seed > MAX_SEED:
         raise ConfigError(f"--seed {args.seed} is above {MAX_SEED}, the largest seed numpy takes")
     if args.trained_agent:
@@ -193,6 +195,20 @@ def build_manager(args: argparse.Namespace) -> ExperimentManager:
         gym_packages=args.gym_packages,
         num_threads=args.num_threads,
     )
+
+
+def _check_names(args: argparse.Namespace) -> None:
+    """Refuses a misspelt algorithm, environment or file at once, before Lightning and torch are loaded for seconds."""
+    from lit_sb3_ray.config.algorithms import ALGOS
+    from lit_sb3_ray.envs.families import register_env
+
+    if ":" not in args.algo and args.algo not in ALGOS and args.algo.lower() != "her":
+        raise unknown("algorithm", args.algo, ALGOS, "--algo")
+    # A resumed run has its hyperparameters in its own folder.
+    is_file = bool(args.conf_file) and args.conf_file.endswith((".yml", ".yaml", ".py"))
+    if is_file and not args.resume and not Path(args.conf_file).is_file():
+        raise ConfigError(f"--conf-file {args.conf_file!r}: there is no such file")
+    register_env(args.env, args.gym_packages)
 
 
 def _check_loggers(args: argparse.Namespace) -> None:

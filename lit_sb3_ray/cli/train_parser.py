@@ -106,7 +106,7 @@ def _add_envs(parser: FlagParser) -> None:
     group.add_argument(
         "--vec-env",
         choices=("auto", "ray", "dummy", "subproc"),
-        help="where the environments run: in this process (dummy) or in Ray actors (ray; subproc means the same)",
+        help="where the environments run: in this process (dummy, auto) or in Ray actors (ray; subproc means the same)",
     )
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from enum import Enum
 from types import ModuleType
 from typing import Any
 
-from lit_sb3_ray.config.problems import missing_package, problem
+from lit_sb3_ray.config.problems import missing_package, problem, reason
 from lit_sb3_ray.errors import ConfigError, unknown
 
 MOVED = {
@@ -111,7 +112,7 @@ def import_module(name: str, needed_for: str, where: str) -> ModuleType:
         where: The key and the file or flag it was read from.
 
     Raises:
-        ConfigError: There is no such module.
+        ConfigError: There is no such module, or it fails as it is imported.
         MissingPackageError: Its package, or one that it imports, is not installed.
     """
     try:
@@ -123,6 +124,8 @@ def import_module(name: str, needed_for: str, where: str) -> ModuleType:
         raise failed_import(error, needed_for, where) from error
     except ImportError as error:
         raise failed_import(error, needed_for, where) from error
+    except (Exception, SystemExit) as error:  # The user's code runs here: whatever it raises says what is wrong with it.
+        raise problem(f"{needed_for!r} cannot be imported: {reason(error)}", where) from error
 
 
 def failed_import(error: ImportError, needed_for: str, where: str) -> ConfigError:
@@ -157,6 +160,9 @@ def _checked(target: Any, path: str, kind: ClassKind, where: str) -> type[Any]:
         raise problem(f"{path!r} is no {kind.label} class but {_one_line(repr(target))}", where)
     if not issubclass(target, kind.bases):
         raise problem(f"{path!r} is no {kind.label}: it does not descend from {' or '.join(_base_names(kind))}", where)
+    if inspect.isabstract(target):
+        lacking = ", ".join(sorted(getattr(target, "__abstractmethods__", ())))
+        raise problem(f"{path!r} is an abstract {kind.label}, without {lacking}: name a class that descends from it", where)
     return target
 
 

@@ -56,11 +56,21 @@ def _component(item: Any, kind: ClassKind, where: str) -> Component:
             )
         item, arguments = next(iter(item.items()))
         arguments = {} if arguments is None else arguments
+    _check_spaces(item, arguments, where)
     cls = resolve_class(item, kind, where)
     if not isinstance(arguments, Mapping):
         raise problem(f"expected a mapping of arguments for {cls.__name__}, not {arguments!r}", where)
     check_keywords(cls, arguments, _inner(cls, kind), where)
     return cls, dict(arguments)
+
+
+def _check_spaces(item: Any, arguments: Any, where: str) -> None:
+    """Refuses a key and its value that YAML took for one text; a lone colon in the path itself is the path's own."""
+    texts = [item] if isinstance(item, str) and (":{" in item or ":[" in item) else []
+    if isinstance(arguments, str | Mapping):
+        texts += [text for text in ([arguments] if isinstance(arguments, str) else arguments) if ":" in str(text)]
+    for text in texts:
+        raise problem(f"write a space after the colon: {str(text).replace(':', ': ')!r}, not {text!r}", where)
 
 
 def _inner(cls: type, kind: ClassKind) -> set[str]:

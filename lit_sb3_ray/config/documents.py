@@ -21,6 +21,7 @@ else:
 
 _ORDERED_DICT = "tag:yaml.org,2002:python/object/apply:collections.OrderedDict"
 _TUPLE = "tag:yaml.org,2002:python/tuple"
+_MERGE = "tag:yaml.org,2002:merge"
 _REPLACED = ("tag:yaml.org,2002:int", "tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")
 _SCALAR_TAGS = {f"tag:yaml.org,2002:{name}" for name in ("int", "float", "bool", "null")}
 _INT = re.compile(r"[-+]?(0b[01_]+|0x[0-9a-fA-F_]+|0[0-7_]*|[1-9][0-9_]*)$")
@@ -32,12 +33,45 @@ _FLOAT = re.compile(
 
 
 class PlainLoader(_Base):
-    """Safe YAML with the numbers of YAML 1.2."""
+    """Safe YAML with the numbers of YAML 1.2, in which no key stands twice and nothing contains itself."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - the loader's own protocol
         first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
         for first, resolvers in _Base.yaml_implicit_resolvers.items()
     }
+
+    def get_single_node(self) -> yaml.nodes.Node | None:
+        """Reads the document's nodes, and checks them before merge keys are dissolved, which override silently."""
+        node: yaml.nodes.Node | None = super().get_single_node()
+        if node is not None:
+            _check_nodes(node, set(), ())
+        return node
+
+
+def _check_nodes(node: yaml.nodes.Node, seen: set[yaml.nodes.Node], above: tuple[yaml.nodes.Node, ...]) -> None:
+    if node in above:
+        raise _refusal("an alias stands inside of what it names", node)
+    if node in seen or isinstance(node, yaml.ScalarNode):
+        return
+    seen.add(node)
+    if isinstance(node, yaml.MappingNode):
+        _check_keys(node)
+    for item in node.value:
+        for part in item if isinstance(item, tuple) else (item,):
+            _check_nodes(part, seen, (*above, node))
+
+
+def _check_keys(node: yaml.MappingNode) -> None:
+    keys: set[tuple[str, str]] = set()
+    for key, _ in node.value:
+        if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
+            if (key.tag, key.value) in keys:
+                raise _refusal(f"the key {key.value!r} stands twice in one mapping", key)
+            keys.add((key.tag, key.value))
+
+
+def _refusal(text: str, node: yaml.nodes.Node) -> yaml.constructor.ConstructorError:
+    return yaml.constructor.ConstructorError(None, None, text, node.start_mark)
 
 
 PlainLoader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
@@ -71,7 +105,7 @@ def parse_yaml(text: str, where: str, *, run_file: bool = False) -> Any:
         run_file: Whether the tags of rl_zoo3's run files are understood; all other tags are refused in any case.
 
     Raises:
-        ConfigError: The text is no YAML, or has a tag that is refused.
+        ConfigError: The text is no YAML, or has a tag that is refused, a key twice, or an alias inside of what it names.
     """
     loader = RunFileLoader if run_file else PlainLoader
     try:

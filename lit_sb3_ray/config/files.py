@@ -16,7 +16,7 @@ from lit_sb3_ray.config.algorithms import BUILT_IN, nearest_built_in
 from lit_sb3_ray.config.classes import failed_import, import_module
 from lit_sb3_ray.config.documents import parse_yaml, read_text
 from lit_sb3_ray.config.plain import copy_containers
-from lit_sb3_ray.config.problems import MissingPackageError, problem
+from lit_sb3_ray.config.problems import MissingPackageError, problem, reason
 
 logger = logging.getLogger(__name__)
 
@@ -112,6 +112,8 @@ def _load_python(path: Path) -> ModuleType:
         raise problem(f"not valid Python: {error.msg}, line {error.lineno}", str(path)) from error
     except ImportError as error:
         raise failed_import(error, path.name, str(path)) from error
+    except (Exception, SystemExit) as error:  # The user's code runs here: whatever it raises says what is wrong with it.
+        raise problem(f"it cannot be run: {reason(error)}", str(path)) from error
     return module
 
 

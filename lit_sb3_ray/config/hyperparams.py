@@ -11,7 +11,7 @@ from lit_sb3_ray.config.classes import ClassKind
 from lit_sb3_ray.config.components import Component, resolve_callbacks, resolve_components
 from lit_sb3_ray.config.expressions import parse_expression
 from lit_sb3_ray.config.files import ConfigFile
-from lit_sb3_ray.config.model import SPECIAL_KEYS, check_key, resolve_model_kwargs
+from lit_sb3_ray.config.model import MAX_COUNT, SPECIAL_KEYS, check_episodic, check_key, resolve_model_kwargs
 from lit_sb3_ray.config.noise import ActionNoiseSpec, take_noise
 from lit_sb3_ray.config.normalization import parse_normalize
 from lit_sb3_ray.config.numerals import to_number
@@ -23,6 +23,10 @@ from lit_sb3_ray.errors import unknown
 
 COMMAND_LINE = "--hyperparams"
 TRIAL = "trial"
+
+MAX_ENVS = 100_000
+MAX_TIMESTEPS = 2**53
+"""Env steps are counted in floats here and there; up to this they stay exact."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +89,7 @@ def select_entry(file: ConfigFile, env_id: str, atari: bool) -> tuple[dict[str, 
     for key in candidates:
         if key in file.entries:
             return copy_containers(file.entries[key]), key
-    raise unknown("environment", env_id, file.entries, f"no entry for it and no 'default' in {file.label}")
+    raise unknown("entry", env_id, file.entries, f"{file.label}, which has no 'default'")
 
 
 def merge(
@@ -134,12 +138,14 @@ def resolve(
     noise = _noise(values, algorithm, at("noise_type") if "noise_type" in values else at("noise_std"))
     model_values = {key: value for key, value in values.items() if key not in SPECIAL_KEYS}
     model_kwargs = resolve_model_kwargs(model_values, policy, algorithm, places)
+    n_envs = _count(values.get("n_envs", 1), at("n_envs"), MAX_ENVS)
+    check_episodic(model_kwargs, n_envs, at("train_freq"))
     return Hyperparams(
         algo=algo,
         algo_class=algorithm,
         policy=policy,
         n_timesteps=_budget(values, n_timesteps, at("n_timesteps")),
-        n_envs=_count(values.get("n_envs", 1), at("n_envs")),
+        n_envs=n_envs,
         model_kwargs=model_kwargs,
         normalize=parse_normalize(values.get("normalize"), model_kwargs.get("gamma"), at("normalize")),
         frame_stack=None if values.get("frame_stack") is None else _count(values["frame_stack"], at("frame_stack")),
@@ -174,13 +180,15 @@ def _budget(values: Mapping[str, Any], override: int | None, where: str) -> int:
         return int(override)
     if "n_timesteps" not in values:
         raise problem("the entry has no n_timesteps: add it, or give --n-timesteps", where)
-    return _count(values["n_timesteps"], where)
+    return _count(values["n_timesteps"], where, MAX_TIMESTEPS)
 
 
-def _count(value: Any, where: str) -> int:
+def _count(value: Any, where: str, most: int = MAX_COUNT) -> int:
     number = to_number(value)
-    if number is None or number < 1 or number != number or float(number) != number // 1:
+    if number is None or number < 1 or number != number or number != number // 1:
         raise problem(f"expected a whole number from 1 up, not {value!r}", where)
+    if number > most:
+        raise problem(f"expected at most {most}, not {value!r}", where)
     return int(number)
 
 
@@ -205,4 +213,13 @@ def _monitor_kwargs(value: Any, where: str) -> dict[str, Any]:
         from stable_baselines3.common.monitor import Monitor
 
         check_keywords(Monitor, kwargs, {"env", "filename"}, where)
-    return {key: tuple(item) if isinstance(item, list) else item for key, item in kwargs.items()}
+    return {key: _monitor_argument(key, item, where) for key, item in kwargs.items()}
+
+
+def _monitor_argument(key: str, value: Any, where: str) -> Any:
+    if not key.endswith("_keywords"):
+        return _flag(value, f"{key}, {where}")
+    names = (value,) if isinstance(value, str) else value
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise problem(f"expected a list of names, not {value!r}", f"{key}, {where}")
+    return tuple(names)

@@ -7,6 +7,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from lit_sb3_ray.config.classes import ClassKind, resolve_class
 from lit_sb3_ray.config.expressions import parse_expression
 from lit_sb3_ray.config.policies import check_policy_kwargs
 from lit_sb3_ray.config.problems import problem
@@ -56,8 +57,11 @@ RENAMED = {
 }
 """Names of Stable-Baselines 2 for which the nearest spelling would be a wrong guess."""
 
-AT_LEAST_ONE = frozenset({"batch_size", "buffer_size", "n_delta", "n_epochs", "n_steps", "policy_delay"})
+AT_LEAST_ONE = frozenset({"batch_size", "buffer_size", "n_delta", "n_epochs", "n_steps", "n_top", "policy_delay"})
 """Counts of the algorithms that cannot be 0."""
+
+MAX_COUNT = 2**40
+"""No whole number of a configuration is above it: memory and time end earlier."""
 
 MAPPINGS = frozenset({"policy_kwargs", "replay_buffer_kwargs", "rollout_buffer_kwargs"})
 EXPRESSIONS = MAPPINGS | {"replay_buffer_class", "rollout_buffer_class"}
@@ -73,6 +77,12 @@ _BUFFER_FILLED_IN = {
     "gae_lambda",
     "env",
     "optimize_memory_usage",
+}
+
+
+_DEFAULT_BUFFERS = {
+    "replay_buffer": "stable_baselines3.common.buffers:ReplayBuffer",
+    "rollout_buffer": "stable_baselines3.common.buffers:RolloutBuffer",
 }
 
 
@@ -133,15 +143,13 @@ def resolve_model_kwargs(
             kwargs[key] = parse_expression(value, where)
         if key in MAPPINGS and not isinstance(kwargs[key], Mapping | None):
             raise problem(f"expected a mapping of arguments, not {value!r}", where)
-    for key in AT_LEAST_ONE & kwargs.keys():
-        if isinstance(kwargs[key], int) and kwargs[key] < 1:
-            raise problem(f"expected a whole number from 1 up, not {kwargs[key]}", f"{key}, {places[key]}")
+    _check_counts(kwargs, places)
     _check_train_freq(kwargs, places)
     if "policy_kwargs" in kwargs:
         where = f"policy_kwargs, {places['policy_kwargs']}"
         kwargs["policy_kwargs"] = check_policy_kwargs(kwargs["policy_kwargs"], policy, algorithm, where)
     for name in ("replay_buffer", "rollout_buffer"):
-        _check_buffer(kwargs, name, places)
+        _check_buffer(kwargs, name, algorithm, places)
     return kwargs
 
 
@@ -149,6 +157,14 @@ def _is_schedule(annotation: Any) -> bool:
     members = typing.get_args(annotation)
     callable_origin = typing.get_origin(typing.Callable[..., Any])
     return float in members and any((typing.get_origin(member) or member) is callable_origin for member in members)
+
+
+def _check_counts(kwargs: Mapping[str, Any], places: Mapping[str, str]) -> None:
+    for key, value in kwargs.items():
+        if key in AT_LEAST_ONE and isinstance(value, int) and value < 1:
+            raise problem(f"expected a whole number from 1 up, not {value}", f"{key}, {places[key]}")
+        if isinstance(value, int) and value > MAX_COUNT:
+            raise problem(f"expected at most {MAX_COUNT}, not {value}", f"{key}, {places[key]}")
 
 
 def _check_train_freq(kwargs: Mapping[str, Any], places: Mapping[str, str]) -> None:
@@ -160,8 +176,26 @@ def _check_train_freq(kwargs: Mapping[str, Any], places: Mapping[str, str]) -> N
         raise problem(f"expected a number of steps or episodes from 1 up, not {count}", f"train_freq, {places['train_freq']}")
 
 
-def _check_buffer(kwargs: Mapping[str, Any], name: str, places: Mapping[str, str]) -> None:
+def check_episodic(kwargs: Mapping[str, Any], n_envs: int, where: str) -> None:
+    """Checks that updates are not counted in episodes where several environments end theirs at different times.
+
+    Args:
+        kwargs: What `resolve_model_kwargs` returned.
+        n_envs: Number of training environments.
+        where: The key and the file or flag train_freq was read from.
+
+    Raises:
+        ConfigError: They are.
+    """
+    frequency = kwargs.get("train_freq")
+    if n_envs > 1 and isinstance(frequency, tuple) and frequency[1] == "episode":
+        raise problem(f"with n_envs {n_envs}, train_freq is to be in steps, not {list(frequency)}", where)
+
+
+def _check_buffer(kwargs: Mapping[str, Any], name: str, algorithm: type[Any], places: Mapping[str, str]) -> None:
     cls, arguments = kwargs.get(f"{name}_class"), kwargs.get(f"{name}_kwargs")
+    if cls is None and arguments and algorithm.__module__.partition(".")[0] in ("stable_baselines3", "sb3_contrib"):
+        cls = resolve_class(_DEFAULT_BUFFERS[name], ClassKind.BUFFER, name)
     if arguments and isinstance(cls, type):
         needed = set(signature_of(cls).parameters)
         check_keywords(cls, arguments, _BUFFER_FILLED_IN & needed, f"{name}_kwargs, {places[f'{name}_kwargs']}")

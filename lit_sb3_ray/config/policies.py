@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any
 
 from lit_sb3_ray.config.classes import ClassKind, resolve_class
 from lit_sb3_ray.config.problems import problem
-from lit_sb3_ray.config.signatures import coerce, signature_of
+from lit_sb3_ray.config.signatures import Signature, check_keywords, coerce, signature_of
 from lit_sb3_ray.errors import unknown
 
 logger = logging.getLogger(__name__)
 
 FILLED_IN = frozenset({"observation_space", "action_space", "lr_schedule", "use_sde"})
 """Arguments that the algorithm hands to its policy itself."""
+
+
+MAX_LAYER = 2**20
+"""Units of the widest layer that is let pass."""
 
 
 def resolve_policy(value: Any, algorithm: type[Any], where: str) -> str | type[Any]:
@@ -75,4 +80,25 @@ def check_policy_kwargs(
         if parameter is None and not signature.is_open:
             raise unknown(f"{cls.__name__} argument", str(name), set(signature.parameters) - FILLED_IN, where)
         checked[name] = item if parameter is None else coerce(item, parameter.annotation, f"{name}, {where}")
+    _check_layers(checked.get("net_arch"), f"net_arch, {where}")
+    _check_optimizer(checked, algorithm, signature, where)
     return checked
+
+
+def _check_layers(layers: Any, where: str) -> None:
+    """Refuses sizes that no layer has, in a list or in one list for each network."""
+    for part in layers.values() if isinstance(layers, Mapping) else (layers or ()):
+        if isinstance(part, Mapping | list | tuple):
+            _check_layers(part, where)
+        elif not isinstance(part, Integral) or isinstance(part, bool) or not 1 <= int(part) <= MAX_LAYER:
+            raise problem(f"expected layers of 1 to {MAX_LAYER} units, not {part!r}", where)
+
+
+def _check_optimizer(kwargs: Mapping[str, Any], algorithm: type[Any], signature: Signature, where: str) -> None:
+    """Checks the optimizer's arguments against the given class, or else the policy's own."""
+    default = signature.parameters.get("optimizer_class")
+    cls = kwargs.get("optimizer_class", default.default if default else None)
+    # A2C puts an optimizer of its own, and arguments for it, in the place of the policy's default.
+    replaced = "optimizer_class" not in kwargs and "use_rms_prop" in signature_of(algorithm).parameters
+    if isinstance(kwargs.get("optimizer_kwargs"), Mapping) and isinstance(cls, type) and not replaced:
+        check_keywords(cls, kwargs["optimizer_kwargs"], {"params", "lr"}, f"optimizer_kwargs, {where}")

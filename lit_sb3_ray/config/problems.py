@@ -47,6 +47,13 @@ def problem(text: str, where: str) -> ConfigError:
     return ConfigError(f"{text} ({where})" if where else text)
 
 
+def reason(error: BaseException) -> str:
+    """Tells an error in one line: its type and the message it carries."""
+    line = " ".join(str(error).split())
+    line = line if len(line) <= 200 else f"{line[:197]}..."
+    return f"{type(error).__name__}: {line}" if line else type(error).__name__
+
+
 def missing_package(package: str, needed_for: str, where: str = "") -> MissingPackageError:
     """Builds the error for a package that is not installed, naming the extra that brings it.
 

@@ -12,6 +12,7 @@ that an algorithm annotates as a number or a callable.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -78,8 +79,8 @@ def parse_schedule(value: object, where: str, *, optional: bool = False) -> Sche
         return _from_mapping(value, where)
     number = to_number(value)
     if number is not None:
-        if math.isnan(number):
-            raise problem("a schedule cannot be nan", where)
+        if not abs(number) <= sys.float_info.max:
+            raise problem(f"a schedule cannot be {value}", where)
         # Negative numbers keep their type and value: SB2's files switched clipping off with -1, and SB3 judges them itself.
         return number if number < 0 else float(number)
     if isinstance(value, str):
@@ -119,6 +120,6 @@ def _from_mapping(value: Mapping[object, object], where: str) -> Schedule | floa
 
 def _bound(item: object, shown: object, where: str) -> float:
     number = to_number(item)
-    if number is None or not math.isfinite(number) or number < 0:
+    if number is None or not 0 <= number <= sys.float_info.max:
         raise problem(f"a schedule goes between finite numbers from 0 up, not {item!r} in {shown!r}", where)
     return float(number)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import importlib.util
 import logging
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import gymnasium as gym
 
+from lit_sb3_ray.config.problems import reason
 from lit_sb3_ray.envs.novel import NOVEL_IDS, register_novel_envs
 from lit_sb3_ray.errors import ConfigError, unknown
 
@@ -144,13 +146,17 @@ def import_packages(packages: Iterable[str]) -> None:
         packages: Module names.
 
     Raises:
-        ConfigError: A module is not found, or one that it imports.
+        ConfigError: A module is not found, or one that it imports, or it fails as it is imported.
     """
     for name in packages:
+        if not name or name.startswith("."):
+            raise ConfigError(f"--gym-packages {name!r}: expected the name of a module, such as 'my_envs'")
         try:
             importlib.import_module(name)
         except ImportError as error:
             raise ConfigError(f"--gym-packages {name}: cannot be imported: {error}") from error
+        except (Exception, SystemExit) as error:  # The user's code runs here: whatever it raises says what is wrong with it.
+            raise ConfigError(f"--gym-packages {name}: cannot be imported: {reason(error)}") from error
 
 
 def register_env(env_id: str, packages: Iterable[str] = ()) -> GymSpec:
@@ -169,6 +175,7 @@ def register_env(env_id: str, packages: Iterable[str] = ()) -> GymSpec:
     Raises:
         ConfigError: The id is unknown (the nearest is named), or its package is missing (the extra is named).
     """
+    packages = tuple(packages)
     import_packages(packages)
     if env_id not in gym.registry:
         register_novel_envs()
@@ -179,11 +186,20 @@ def register_env(env_id: str, packages: Iterable[str] = ()) -> GymSpec:
         module, colon, plain = env_id.partition(":")
         if colon:
             raise ConfigError(f"environment {env_id!r}: name the package apart: --gym-packages {module} --env {plain}")
-        raise unknown("environment", env_id, {*gym.registry, *NOVEL_IDS})
+        raise _unknown_env(env_id, packages)
     family = family_of(spec)
     if family is not None and not _installed(family):
         raise _missing(env_id, family)
     return spec
+
+
+def _unknown_env(env_id: str, packages: tuple[str, ...]) -> ConfigError:
+    error = unknown("environment", env_id, {*gym.registry, *NOVEL_IDS})
+    # Names end alike in their versions: what is nearest may still be far.
+    near = difflib.get_close_matches(env_id.lower(), [known.lower() for known in gym.registry], n=1, cutoff=0.8)
+    if packages or near:
+        return error
+    return ConfigError(f"{error} If a package of yours registers it, name that: --gym-packages PACKAGE")
 
 
 def family_of(spec: GymSpec) -> Family | None:

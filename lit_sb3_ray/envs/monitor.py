@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import time
+import traceback
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -97,7 +98,11 @@ class EpisodeRecorder(VecEnv):
 
     def step_wait(self) -> VecEnvStepReturn:
         """Waits for the step and records the episodes it ended."""
-        result = self._recorded.step_wait()
+        try:
+            result = self._recorded.step_wait()
+        except Exception as error:  # Raised on as it is, whatever it is.
+            _note_index(error)
+            raise
         if result[2].any():
             infos = result[3]
             for index in np.flatnonzero(result[2]):
@@ -113,7 +118,11 @@ class EpisodeRecorder(VecEnv):
 
     def reset(self) -> VecEnvObs:
         """Resets all environments."""
-        return self._recorded.reset()
+        try:
+            return self._recorded.reset()
+        except Exception as error:  # Raised on as it is, whatever it is.
+            _note_index(error)
+            raise
 
     def close(self) -> None:
         """Closes the files, then the environment."""
@@ -173,6 +182,14 @@ class EpisodeRecorder(VecEnv):
         if name == "_recorded":
             raise AttributeError(name)
         return getattr(self._recorded, name)
+
+
+def _note_index(error: Exception) -> None:
+    """Notes on an error which environment it comes from, where one in this process raised it (see SB3's DummyVecEnv)."""
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if isinstance(frame.f_locals.get("self"), VecEnv) and "env_idx" in frame.f_locals:
+            error.add_note(f"in env {frame.f_locals['env_idx']}")
+            return
 
 
 class _EpisodeLog:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
 
+from lit_sb3_ray.config.problems import reason
 from lit_sb3_ray.envs.families import family_of, import_packages, register_env
 from lit_sb3_ray.envs.keywords import accepted_names, check_keywords
 from lit_sb3_ray.errors import ConfigError, unknown
@@ -21,6 +22,10 @@ if TYPE_CHECKING:
 # Arguments of gymnasium.make itself, which reach no constructor.
 _MAKE_ARGUMENTS = ("max_episode_steps", "disable_env_checker")
 _MONITOR_ARGUMENTS = ("allow_early_resets", "reset_keywords", "info_keywords", "override_existing")
+
+
+CONSTRUCTION_ERRORS = (ValueError, AssertionError, AttributeError, TypeError, LookupError, gym.error.Error)
+"""What constructors raise for arguments, or for an environment, that they cannot do with."""
 
 
 @dataclass(frozen=True)
@@ -138,10 +143,17 @@ class EnvSpec:
         except TypeError as error:
             name = _refused_keyword(error, self.kwargs)
             if name is None:
-                raise
+                raise self._failed(error) from error
             known = accepted_names(self._creator(recipe)) | set(_MAKE_ARGUMENTS)
             raise unknown(f"env_kwargs key of {self.env_id}", name, known - {name}, self.where) from error
+        except ConfigError:
+            raise
+        except CONSTRUCTION_ERRORS as error:
+            raise self._failed(error) from error
         return env
+
+    def _failed(self, error: Exception) -> ConfigError:
+        return ConfigError(f"environment {self.env_id!r} cannot be built: {reason(error)}{self._place}")
 
     def _wrap(self, env: gym.Env, wrapper: type[gym.Wrapper], arguments: Mapping[str, Any]) -> gym.Env:
         try:
@@ -151,13 +163,26 @@ class EnvSpec:
         except TypeError as error:
             name = _refused_keyword(error, arguments)
             if name is None:
-                raise
+                raise self.unwrappable(wrapper, error) from error
             known = accepted_names(wrapper) - {name, "env"}
             raise unknown(f"argument of {wrapper.__name__}", name, known, self.where) from error
+        except ConfigError:
+            raise
+        except CONSTRUCTION_ERRORS as error:
+            raise self.unwrappable(wrapper, error) from error
+
+    def unwrappable(self, wrapper: type, error: Exception) -> ConfigError:
+        """Explains that a wrapper's constructor does not take the environment, or its arguments."""
+        return ConfigError(f"{wrapper.__name__} cannot be put around {self.env_id}{self._place}: {reason(error)}")
 
     def _check_observations(self, env: gym.Env) -> None:
         """Refuses texts and the like among the observations, which no vectorised environment can hold."""
         space = env.observation_space
+        if space.shape is None and not isinstance(space, gym.spaces.Dict):
+            raise ConfigError(
+                f"the observation of {self.env_id} is a {type(space).__name__}, which no policy takes: "
+                f"make it a Box or a Dict by an env_wrapper{self._place}"
+            )
         for key, part in space.spaces.items() if isinstance(space, gym.spaces.Dict) else ():
             if part.shape is None:
                 raise ConfigError(

@@ -22,7 +22,7 @@ from stable_baselines3.common.vec_env import (
 
 from lit_sb3_ray.envs.keywords import check_keywords
 from lit_sb3_ray.envs.monitor import EpisodeRecorder, MonitorFiles
-from lit_sb3_ray.envs.spec import EnvSpec
+from lit_sb3_ray.envs.spec import CONSTRUCTION_ERRORS, EnvSpec
 from lit_sb3_ray.errors import ConfigError
 
 
@@ -62,7 +62,8 @@ def build_vec_env(
         The outermost wrapper. What was built is closed if a later part fails.
 
     Raises:
-        ConfigError: See `EnvSpec.check`; also a wrapper's or VecNormalize's argument that does not exist, and statistics
+        ConfigError: See `EnvSpec.check`; also a wrapper's or VecNormalize's argument that does not exist or does not suit
+            it, and statistics
             that cannot be read or belong to other observations.
     """
     for wrapper, arguments in vec_env_wrappers:
@@ -80,18 +81,27 @@ def build_vec_env(
         if monitor is not None:
             env = EpisodeRecorder(env, monitor.folder, spec.env_id, _monitor_columns(spec), monitor.offsets)
         for wrapper, arguments in vec_env_wrappers:
-            env = wrapper(env, **arguments)
+            env = _wrap(spec, wrapper, env, arguments)
         if stats_path is not None:
             env = _load_normalize(env, stats_path, training=training)
         elif normalize is not None:
             frozen = {} if training else {"norm_reward": False, "training": False}
-            env = VecNormalize(env, **{**normalize, **frozen})
+            env = _wrap(spec, VecNormalize, env, {**normalize, **frozen})
         if frame_stack is not None:
-            env = VecFrameStack(env, frame_stack)
+            env = _wrap(spec, VecFrameStack, env, {"n_stack": frame_stack})
         if _needs_transpose(env):
             env = VecTransposeImage(env)
         undo.pop_all()
     return env
+
+
+def _wrap(spec: EnvSpec, wrapper: type[VecEnvWrapper], env: VecEnv, arguments: Mapping[str, Any]) -> VecEnv:
+    try:
+        return wrapper(env, **arguments)
+    except ConfigError:
+        raise
+    except CONSTRUCTION_ERRORS as error:
+        raise spec.unwrappable(wrapper, error) from error
 
 
 def _monitor_columns(spec: EnvSpec) -> tuple[str, ...]:

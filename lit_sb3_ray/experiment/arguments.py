@@ -117,6 +117,8 @@ def resumed_arguments(saved: Mapping[str, Any], given: Mapping[str, Any], source
         ConfigError: Something given contradicts the run, such as another environment.
     """
     for name, value in given.items():
+        if name == "hyperparams":
+            raise ConfigError(f"-params with --resume: the run {source} keeps its own hyperparameters (config.yml)")
         if name not in RESUME_MAY_CHANGE and saved.get(name, TRAIN_DEFAULTS.get(name)) != value:
             raise ConfigError(
                 f"--{name.replace('_', '-')} {value!r} contradicts --resume: the run {source} has "

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
+from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import replace_file
 
 
@@ -20,8 +21,13 @@ class SaveVecNormalizeCallback(BaseCallback):
             save_path: Folder to save to.
             name_prefix: Saves `<prefix>_<steps>_steps.pkl`; None overwrites `vecnormalize.pkl`.
             verbose: 1 tells of each save.
+
+        Raises:
+            ConfigError: `save_freq` is below 1.
         """
         super().__init__(verbose)
+        if save_freq < 1:
+            raise ConfigError(f"save_freq of SaveVecNormalizeCallback must be at least 1, got {save_freq}")
         self.save_freq = save_freq
         self.save_path = Path(save_path)
         self.name_prefix = name_prefix

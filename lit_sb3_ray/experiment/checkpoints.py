@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +15,7 @@ from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import cut_evaluations, save_model
 from lit_sb3_ray.experiment.metrics import cut_metrics
 from lit_sb3_ray.experiment.run_folder import BEST, BEST_STATISTICS, RunFolder, replace_file
-from lit_sb3_ray.lit.checkpoint import STATE, Training, link_or_copy, read_state, save_checkpoint
+from lit_sb3_ray.lit.checkpoint import MODEL, STATE, Training, link_or_copy, read_state, save_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -129,10 +130,10 @@ def list_checkpoints(run: RunFolder) -> list[Path]:
 
 
 def latest_checkpoint(run: RunFolder) -> Path:
-    """The checkpoint to go on from.
+    """The checkpoint to go on from: the last one, or where its files are broken the one before.
 
     Raises:
-        ConfigError: There is none.
+        ConfigError: There is none, or none that is whole.
     """
     found = list_checkpoints(run)
     if not found:
@@ -140,7 +141,37 @@ def latest_checkpoint(run: RunFolder) -> Path:
             f"{str(run.path)!r} has no checkpoint to go on from: checkpoints are taken with --save-freq, when a signal stops "
             "the run, and at its end; a finished model can be a warm start with -i"
         )
-    return found[-1]
+    problems = []
+    for checkpoint in reversed(found):
+        problem = _problem(checkpoint)
+        if problem is None:
+            return checkpoint
+        logger.warning("Checkpoint %s is passed over: %s", checkpoint.name, problem)
+        problems.append(problem)
+    raise ConfigError(f"{str(run.path)!r} has no whole checkpoint to go on from: {problems[0]}")
+
+
+def _problem(checkpoint: Path) -> str | None:
+    """Why a checkpoint cannot be gone on from; None if nothing speaks against it."""
+    try:
+        read_state(checkpoint)
+    except ConfigError as error:
+        return str(error)
+    return None if _is_whole(checkpoint / MODEL) else f"{checkpoint / MODEL} is not there, or broken"
+
+
+def _is_whole(model: Path) -> bool:
+    """Whether a zip archive has its beginning and its end; what an own class saves in another format is taken as it is."""
+    try:
+        with model.open("rb") as file:
+            start = file.read(2)
+        if start != b"PK":
+            return bool(start)
+        with zipfile.ZipFile(model) as archive:
+            # torch's archives lie uncompressed in SB3's: of one that is cut short, the end of such a part looks like its own.
+            return min((item.header_offset for item in archive.infolist()), default=-1) == 0
+    except (OSError, zipfile.BadZipFile):
+        return False
 
 
 def rewind(run: RunFolder, checkpoint: Path) -> dict[str, Any]:
@@ -155,6 +186,12 @@ def rewind(run: RunFolder, checkpoint: Path) -> dict[str, Any]:
     """
     state = read_state(checkpoint)
     steps, extra = int(state["num_timesteps"]), dict(state["extra"])
+    # What a crash left goes first: the disk may be full of it.
+    for left in [*run.path.glob(".*.partial*"), *run.checkpoints.glob(".*")]:
+        shutil.rmtree(left) if left.is_dir() else left.unlink()
+    for later in list_checkpoints(run):
+        if int(later.name) > int(checkpoint.name):
+            shutil.rmtree(later)
     cut_evaluations(run.evaluations, steps)
     cut_metrics(run.metrics, steps)
     for file in run.path.glob("csv/version_*/metrics.csv"):
@@ -169,6 +206,4 @@ def rewind(run: RunFolder, checkpoint: Path) -> dict[str, Any]:
             replace_file(run.path / name, partial(link_or_copy, checkpoint / name))
         else:
             (run.path / name).unlink(missing_ok=True)
-    for left in [*run.path.glob(".*.partial*"), *run.checkpoints.glob(".*")]:
-        shutil.rmtree(left) if left.is_dir() else left.unlink()
     return extra

@@ -55,7 +55,7 @@ def _stack(manager: ExperimentManager) -> list[str]:
         _call(manager.env_id, manager.get_env_kwargs()),
         _call("Monitor", resolved.monitor_kwargs),
         *(_call(wrapper.__name__, arguments) for wrapper, arguments in resolved.env_wrappers),
-        "DummyVecEnv" if manager.default_vec_env_cls is None else manager.default_vec_env_cls.__name__,
+        manager.vec_env_class().__name__,
         *(_call(wrapper.__name__, arguments) for wrapper, arguments in resolved.vec_env_wrappers),
         *normalize,
         *frames,

@@ -13,6 +13,7 @@ from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
 from lit_sb3_ray.experiment.run_folder import RunFolder, replace_file
 from lit_sb3_ray.lit.evaluation import Evaluation, evaluate, evaluation_seed
+from lit_sb3_ray.lit.refusals import refusing
 
 logger = logging.getLogger(__name__)
 
@@ -152,10 +153,13 @@ def read_evaluations(path: Path) -> History:
     Returns:
         `timesteps` (n_evaluations), `results` and `ep_lengths` (n_evaluations, n_episodes), and `successes` if the env tells
         any; empty lists where there is no file.
+
+    Raises:
+        ConfigError: The file is none of ours.
     """
     history: History = {"timesteps": [], "results": [], "ep_lengths": []}
     if path.exists():
-        with np.load(path) as file:
+        with refusing(f"{path} holds no evaluations"), np.load(path) as file:
             history.update({name: file[name].tolist() for name in file.files})
     return history
 

@@ -11,6 +11,7 @@ from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from lit_sb3_ray.config.hyperparams import Hyperparams, resolve
+from lit_sb3_ray.config.schedules import SCHEDULE_KEYS
 from lit_sb3_ray.envs.families import monitor_defaults, register_env
 from lit_sb3_ray.envs.monitor import MonitorFiles
 from lit_sb3_ray.envs.spec import EnvSpec
@@ -19,9 +20,13 @@ from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment import run_folder
 from lit_sb3_ray.experiment.locate import Which, env_folder_name, find_model
 from lit_sb3_ray.experiment.run_folder import RunFolder
+from lit_sb3_ray.lit.refusals import refusing
 
 # A policy that only plays needs no schedules, and those of another package's run may not be importable here.
 PLAYED = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
+
+# Only training needs these, and what a config.yml holds of a function or an object can be no more than its name.
+NOT_PLAYED = SCHEDULE_KEYS | {"callback", "noise_type", "noise_std"}
 
 
 def load_run(
@@ -69,7 +74,9 @@ def load_run(
     packages = [*(arguments.get("gym_packages") or ()), *gym_packages]
     register_env(run.env_id, packages)
     # How long it was to train does not matter here, and may have been said on the command line alone.
-    resolved = resolve(run_folder.read_hyperparameters(run), algo, str(run.settings / "config.yml"), n_timesteps=1)
+    saved = run_folder.read_hyperparameters(run)
+    needed = {key: value for key, value in saved.items() if key not in NOT_PLAYED}
+    resolved = resolve(needed, algo, str(run.settings / "config.yml"), n_timesteps=1)
     model_path = find_model(run.path, run.env_id, which)
     env = _build_env(
         run, resolved, arguments, model_path, env_kwargs or {}, n_envs, seed, render_mode, monitor_folder, packages
@@ -95,12 +102,8 @@ def load_model(path: Path, resolved: Hyperparams, env: VecEnv, device: str, seed
         options |= {"buffer_size": 1}
         if "optimize_memory_usage" in resolved.model_kwargs:
             options |= {"optimize_memory_usage": False}
-    try:
+    with refusing(f"{path} cannot be loaded as {resolved.algo_class.__name__}"):
         model: BaseAlgorithm = resolved.algo_class.load(path, env=env, custom_objects=PLAYED, device=device, **options)
-    except (OSError, ValueError, KeyError, AssertionError, RuntimeError) as error:
-        raise ConfigError(
-            f"{path} cannot be loaded as {resolved.algo_class.__name__}: {' '.join(str(error).split())}"
-        ) from error
     return model
 
 

@@ -111,6 +111,11 @@ def find_run(folder: Path, algo: str, env_id: str, exp_id: int | str = 0) -> Pat
         ConfigError: No run, or more than one, answers to `exp_id`; the message lists those there are.
     """
     home = folder / algo_folder_name(algo)
+    if not folder.is_dir():
+        raise ConfigError(f"there is no folder {str(folder)!r}: name the one that runs were written to, such as -f logs")
+    if list(folder.glob("*/config.yml")):
+        root, number = folder.resolve().parent.parent, folder.name.rpartition("_")[2]
+        raise ConfigError(f"{str(folder)!r} is a run folder: give the log folder instead, -f {root} --exp-id {number}")
     if not home.is_dir():
         raise ConfigError(f"no runs of {algo} in {str(folder)!r}: {_listing('it holds', _folders(folder))}")
     if isinstance(exp_id, int) and exp_id < 0:
@@ -228,6 +233,8 @@ def find_settings(run: Path, env_id: str | None = None) -> Path:
     Raises:
         ConfigError: The run folder is not there, or not exactly one of its sub-folders holds settings.
     """
+    if run.suffix == ".zip":
+        raise ConfigError(f"{str(run)!r} is a model: give its run folder, {str(run.parent)!r}")
     if not run.is_dir():
         raise ConfigError(f"no run folder {str(run)!r}: {_listing('beside it are', _folders(run.parent))}")
     inside = "*" if env_id is None else glob.escape(env_folder_name(env_id))

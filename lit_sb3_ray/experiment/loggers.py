@@ -20,7 +20,8 @@ from lit_sb3_ray.lit.loggers import WandbSettings, make_loggers
 def attach_sb3_logger(model: BaseAlgorithm, run: RunFolder, verbose: int) -> None:
     """Gives a model SB3's logger, writing to the console (if it may talk) and to the run's `metrics.csv`."""
     outputs: list[KVWriter] = [MetricsFile(run.metrics)]
-    if verbose >= 1:
+    # A process without a console has no stdout, or one that is closed.
+    if verbose >= 1 and sys.stdout is not None and not sys.stdout.closed:
         outputs.append(HumanOutputFormat(sys.stdout))
     model.set_logger(Logger(folder=None, output_formats=outputs))
 

@@ -12,7 +12,7 @@ from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, LogEveryNTimesteps
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_normalize
 
-from lit_sb3_ray.config.algorithms import nearest_built_in
+from lit_sb3_ray.config.algorithms import nearest_built_in, resolve_algorithm
 from lit_sb3_ray.config.files import read_entries
 from lit_sb3_ray.config.hyperparams import Hyperparams, merge, origins, resolve, select_entry
 from lit_sb3_ray.config.plain import copy_containers
@@ -22,15 +22,17 @@ from lit_sb3_ray.envs.spec import EnvSpec
 from lit_sb3_ray.envs.vector import build_vec_env
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment import run_folder
-from lit_sb3_ray.experiment.checkpoints import rewind
+from lit_sb3_ray.experiment.checkpoints import latest_checkpoint, rewind
 from lit_sb3_ray.experiment.description import describe
 from lit_sb3_ray.experiment.evaluations import EvaluationCallback, EvaluationPlan, save_model
+from lit_sb3_ray.experiment.lock import RunLock
 from lit_sb3_ray.experiment.loggers import attach_sb3_logger
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.experiment.settings import ExperimentSettings
 from lit_sb3_ray.experiment.training import train
 from lit_sb3_ray.experiment.warm_start import warm_start, warm_statistics
 from lit_sb3_ray.lit.evaluation import evaluate, evaluation_seed
+from lit_sb3_ray.lit.refusals import reason, refusing
 from lit_sb3_ray.lit.speed import construction_threads
 
 if TYPE_CHECKING:
@@ -69,6 +71,7 @@ class ExperimentManager(ExperimentSettings):
         self._eval_env: VecEnv | None = None
         self._env: VecEnv | None = None
         self._model: BaseAlgorithm | None = None
+        self._lock: RunLock | None = None
         self.rl_callbacks: list[BaseCallback] = []
         self.resumed_extra: dict[str, Any] = {}
 
@@ -85,8 +88,8 @@ class ExperimentManager(ExperimentSettings):
         """
         trial = None
         if self.checkpoint is not None:
-            raw = run_folder.read_hyperparameters(self.run)
-            where, overrides = str(self.run.settings / "config.yml"), None
+            raw, where = self._saved_entry()
+            overrides = None
         else:
             entry, where = self._entry()
             trial = self._trial()
@@ -167,7 +170,7 @@ class ExperimentManager(ExperimentSettings):
             self._env_spec(eval_env),
             n_envs,
             seed=evaluation_seed(self.seed, 0) if eval_env else self._env_seed(),
-            vec_env_cls=self.default_vec_env_cls or DummyVecEnv,
+            vec_env_cls=self.vec_env_class(),
             vec_env_kwargs=self.vec_env_kwargs,
             vec_env_wrappers=resolved.vec_env_wrappers,
             normalize=resolved.normalize,
@@ -200,11 +203,8 @@ class ExperimentManager(ExperimentSettings):
                 raise ConfigError(f"noise_type needs continuous actions, and {self.env_id} has {env.action_space}")
             kwargs["action_noise"] = resolved.noise.build(int(np.prod(env.action_space.shape)))
         options = {"seed": self.seed, "verbose": self.verbose, "device": self.device, **kwargs}
-        try:
-            with construction_threads(self.num_threads):
-                model: BaseAlgorithm = resolved.algo_class(policy=resolved.policy, env=env, **options)
-        except (AssertionError, ValueError) as error:
-            raise ConfigError(f"{self.algo} on {self.env_id}: {' '.join(str(error).split())}") from error
+        with refusing(f"{self.algo} on {self.env_id}"), construction_threads(self.num_threads):
+            model: BaseAlgorithm = resolved.algo_class(policy=resolved.policy, env=env, **options)
         if self.checkpoint is not None:
             # The constructor has seeded the envs with the run's seed, and they would play its first episodes again.
             env.seed(self._env_seed())
@@ -232,10 +232,13 @@ class ExperimentManager(ExperimentSettings):
         self.read_hyperparameters()
         if self.optimize_hyperparameters:
             return None
-        if self.checkpoint is not None:
-            self.resumed_extra = rewind(self.run, self.checkpoint)
         self.create_log_folder()
+        self._lock = self._lock or RunLock(self.run.path)
         try:
+            if self.checkpoint is not None:
+                # Whoever held the lock until now may have gone on since.
+                self.checkpoint = latest_checkpoint(self.run)
+                self.resumed_extra = rewind(self.run, self.checkpoint)
             self.rl_callbacks = self.create_callbacks()
             model = self.load_trained_model() if self.is_warm_start else self.create_model()
         except BaseException:
@@ -272,13 +275,14 @@ class ExperimentManager(ExperimentSettings):
         Raises:
             NonFiniteError: Training has diverged.
         """
+        self._lock = self._lock or RunLock(self.run.path)
         try:
             self.stop_signal = train(self, model)
         finally:
             for env in (model.get_env(), self._eval_env):
-                if env is not None:
-                    env.close()
+                _close(env)
             self._eval_env = None
+            self._release()
 
     def save_trained_model(self, model: BaseAlgorithm) -> None:
         """Writes the final model, its statistics, and the replay buffer if it is wanted.
@@ -367,7 +371,7 @@ class ExperimentManager(ExperimentSettings):
 
         if isinstance(storage, int):
             storage, trial_id = None, storage
-        params = find_trial(storage or self.storage, study_name or self.study_name, trial_id).params
+        params = find_trial(storage or self.storage, study_name or self.study_name, trial_id, self.algo).params
         if not convert:
             return params
         return to_hyperparams(self.algo, params, self.entry(), self.custom_hyperparams, self.given_n_envs)
@@ -389,6 +393,30 @@ class ExperimentManager(ExperimentSettings):
         entry, key = select_entry(source, self.env_id, self.is_atari(self.env_id))
         return entry, f"{source.label}, entry {key}"
 
+    def _saved_entry(self) -> tuple[dict[str, Any], str]:
+        """The hyperparameters of the run to go on with, and where they stand.
+
+        A function or an object has no more than its name in `config.yml`: such are read again from where they came from.
+        """
+        saved, where = run_folder.read_hyperparameters(self.run), str(self.run.settings / "config.yml")
+        try:
+            resolve(saved, self.algo, where, n_timesteps=self.n_timesteps)
+        except ConfigError as refused:
+            hint = "a value that no file can hold is read again from --conf-file"
+            if self.config is None:
+                raise ConfigError(f"{refused}; {hint}, and the run had none") from refused
+            try:
+                entry, source = self._entry()
+            except ConfigError as error:
+                raise ConfigError(f"{refused}; {hint}, but {error}") from error
+            raw = merge(entry, None, self.custom_hyperparams)
+            if raw.keys() != saved.keys():
+                changed = ", ".join(sorted(raw.keys() ^ saved.keys()))
+                raise ConfigError(f"{refused}; {hint}, but {source} has other keys by now: {changed}") from refused
+            logger.warning("Hyperparameters are read again from %s: %s", source, refused)
+            return raw, source
+        return saved, where
+
     def _trial(self) -> dict[str, Any] | None:
         """The hyperparameters of the trial that this is or that is asked for; a study named without a trial means its best."""
         asked = self.trial_id is not None or self.storage or self.study_name
@@ -407,15 +435,38 @@ class ExperimentManager(ExperimentSettings):
             where="env_kwargs",
         )
 
+    def _check(self) -> None:
+        if self.checkpoint is not None:
+            try:
+                resolve_algorithm(self.algo)
+            except ConfigError as error:
+                raise ConfigError(f"{error}; start --resume in the folder where the run was started") from error
+        super()._check()
+
+    def _release(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
     def _abandon(self) -> None:
         """Leaves nothing of a run that could not be set up: no open env, no empty folder with a number."""
         for env in (self._env, self._eval_env):
-            if env is not None:
-                env.close()
+            _close(env)
         self._env = self._eval_env = None
+        self._release()
         if self.checkpoint is None and self._run is not None:
             run_folder.remove(self._run)
             self._run = None
+
+    def vec_env_class(self) -> type[VecEnv]:
+        """The class that steps the envs together: a subclass's own, `RayVecEnv` where asked for, else SB3's in-process one."""
+        if self.default_vec_env_cls is not None:
+            return self.default_vec_env_cls
+        if self.vec_env_type not in ("ray", "subproc"):
+            return DummyVecEnv
+        from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
+
+        return RayVecEnv
 
     def _env_seed(self) -> int:
         """The seed of the training envs; a resumed run draws another, or it would play the same episodes again."""
@@ -431,3 +482,12 @@ class ExperimentManager(ExperimentSettings):
     def _evaluation_plan(self) -> EvaluationPlan:
         masking = self.hyperparams.use_masking is not False
         return EvaluationPlan(self.eval_freq, self.n_eval_episodes, self.deterministic_eval, self.seed, masking)
+
+
+def _close(env: VecEnv | None) -> None:
+    if env is None:
+        return
+    try:
+        env.close()
+    except Exception as error:  # An env may raise anything, and what was trained is worth more than its tidy end.
+        logger.warning("An environment cannot be closed: %s", reason(error), exc_info=True)

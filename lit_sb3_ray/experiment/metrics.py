@@ -67,9 +67,11 @@ def cut_metrics(path: Path, last_step: int, column: str = STEP) -> None:
     columns, rows = read_rows(path)
     if column in columns:
         # A row that a crash cut short may hold a number that is not its own.
-        whole = rows if path.read_bytes().endswith(b"\n") else rows[:-1]
+        is_whole = path.read_bytes().endswith(b"\n")
+        whole = rows if is_whole else rows[:-1]
         kept = [row for row in whole if _number(row.get(column)) <= last_step]
-        write_rows(path, columns, kept)
+        if len(kept) < len(rows) or not is_whole:
+            write_rows(path, columns, kept)
 
 
 def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:

@@ -6,6 +6,7 @@
   best_model_vecnormalize.pkl, rl_model_vecnormalize_<T>_steps.pkl
   replay_buffer.pkl
   checkpoints/<T>/                                         all that is needed to go on
+  .lock                                                    held by the process that trains
   <E>/config.yml, args.yml, command.txt, vecnormalize.pkl  settings, and the final statistics
 """
 
@@ -16,7 +17,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +40,12 @@ class RunFolder:
     Attributes:
         path: The run folder.
         env_id: The run's environment.
+        parents_made: Folders above it that were made for it, innermost first.
     """
 
     path: Path
     env_id: str
+    parents_made: tuple[Path, ...] = field(default=(), compare=False)
 
     @property
     def name(self) -> str:
@@ -124,6 +127,7 @@ def claim(log_folder: str | Path, algo: str, env_id: str, uuid_str: str = "") ->
     """
     home = Path(log_folder) / algo_folder_name(algo)
     try:
+        missing = tuple(folder for folder in (home, *home.parents) if not folder.exists())
         home.mkdir(parents=True, exist_ok=True)
         number = max((run.number for run in list_runs(home, env_id)), default=0)
         while True:
@@ -132,7 +136,7 @@ def claim(log_folder: str | Path, algo: str, env_id: str, uuid_str: str = "") ->
             with contextlib.suppress(FileExistsError):
                 path.mkdir()
                 break
-        run = RunFolder(path, env_id)
+        run = RunFolder(path, env_id, missing)
         run.settings.mkdir()
     except OSError as error:
         raise ConfigError(f"a run folder cannot be made in {str(home)!r}: {error.strerror or error}") from error
@@ -140,9 +144,9 @@ def claim(log_folder: str | Path, algo: str, env_id: str, uuid_str: str = "") ->
 
 
 def remove(run: RunFolder) -> None:
-    """Removes a run folder, and the folders above it that were made for it alone."""
+    """Removes a run folder, and the folders above it that were made for it and hold nothing else."""
     shutil.rmtree(run.path)
-    for parent in (run.path.parent, run.path.parent.parent):
+    for parent in run.parents_made:
         try:
             parent.rmdir()
         except OSError:
@@ -198,11 +202,7 @@ def read_arguments(run: RunFolder) -> dict[str, Any]:
     Raises:
         ConfigError: There is no readable `args.yml`.
     """
-    path = run.settings / "args.yml"
-    arguments = read_yaml(path, run_file=True)
-    if not isinstance(arguments, dict):
-        raise ConfigError(f"{path} holds no arguments")
-    return train_arguments(arguments)
+    return train_arguments(_read_mapping(run.settings / "args.yml", "arguments"))
 
 
 def read_hyperparameters(run: RunFolder) -> dict[str, Any]:
@@ -211,19 +211,23 @@ def read_hyperparameters(run: RunFolder) -> dict[str, Any]:
     Raises:
         ConfigError: There is no readable `config.yml`.
     """
-    path = run.settings / "config.yml"
-    hyperparameters = read_yaml(path, run_file=True)
-    if not isinstance(hyperparameters, dict):
-        raise ConfigError(f"{path} holds no hyperparameters")
-    return hyperparameters
+    return _read_mapping(run.settings / "config.yml", "hyperparameters")
+
+
+def _read_mapping(path: Path, what: str) -> dict[str, Any]:
+    content = read_yaml(path, run_file=True)
+    if not isinstance(content, dict):
+        raise ConfigError(f"{path} holds no {what}")
+    return content
 
 
 def write_settings(run: RunFolder, saved_hyperparams: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
-    """Writes what the run is made of: `config.yml`, `args.yml` and `command.txt`."""
+    """Writes what the run is made of: `config.yml`, `args.yml`, and a line of `command.txt` each time it is started."""
     run.settings.mkdir(parents=True, exist_ok=True)
     write_yaml(run.settings / "config.yml", dict(sorted(saved_hyperparams.items())))
     write_yaml(run.settings / "args.yml", train_arguments(arguments))
-    (run.settings / "command.txt").write_text(" ".join(sys.orig_argv))
+    with (run.settings / "command.txt").open("a") as file:
+        file.write(f"{' '.join(sys.orig_argv)}\n")
 
 
 def write_yaml(path: Path, content: Mapping[str, Any]) -> None:

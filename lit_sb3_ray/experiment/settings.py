@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytorch_lightning as pl
 import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
@@ -24,11 +25,12 @@ from lit_sb3_ray.lit.profilers import PROFILERS
 from lit_sb3_ray.lit.settings import PRECISIONS
 
 if TYPE_CHECKING:
-    import pytorch_lightning as pl
     from pytorch_lightning.loggers import Logger
 
 logger = logging.getLogger(__name__)
 
+# More would exhaust the system's threads, which ends the process without a word.
+MAX_THREADS = 1024
 VEC_ENV_TYPES = ("auto", "dummy", "ray", "subproc")
 
 
@@ -198,16 +200,22 @@ class ExperimentSettings:
         }
         return {**self.args, **known}
 
+    def _check_callbacks(self) -> None:
+        for callback in self.callbacks:
+            if not isinstance(callback, BaseCallback | pl.Callback):
+                raise ConfigError(f"callbacks: {callback!r} is a callback neither of SB3 nor of Lightning")
+
     def _check(self) -> None:
         """Refuses what can be seen to be wrong before anything is read or built."""
         resolve_algorithm(self.algo)
         families.register_env(self.env_id, self.gym_packages)
         if self.vec_env_type not in VEC_ENV_TYPES:
             raise unknown("vec_env_type", self.vec_env_type, VEC_ENV_TYPES)
-        if self.vec_env_type in ("ray", "subproc"):
-            logger.warning(
-                "vec_env_type %r: Ray actors for envs are not in this version; envs run in-process", self.vec_env_type
-            )
+        self._check_callbacks()
+        if self.num_threads > MAX_THREADS:
+            raise ConfigError(f"--num-threads {self.num_threads}: at most {MAX_THREADS}")
+        if self.checkpoint is not None and 0 < self.n_timesteps < int(self.checkpoint.name):
+            raise ConfigError(f"-n {self.n_timesteps}: the run stands at {self.checkpoint.name} env steps already")
         if self.precision not in PRECISIONS:
             raise unknown("precision", self.precision, PRECISIONS)
         if self.profiler is not None and self.profiler not in PROFILERS:

@@ -11,8 +11,8 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from lit_sb3_ray.config.hyperparams import Hyperparams
 from lit_sb3_ray.config.plain import copy_containers
-from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import FINAL_BUFFER, RunFolder
+from lit_sb3_ray.lit.refusals import refusing
 
 logger = logging.getLogger(__name__)
 
@@ -34,15 +34,14 @@ def warm_start(
     """
     logger.info("Warm start from %s: counters and schedules begin anew (--resume continues a run instead)", path)
     kwargs = {name: value for name, value in hyperparams.model_kwargs.items() if name != "policy_kwargs"}
-    try:
+    with refusing(f"-i {str(path)!r} cannot be loaded"):
         model: BaseAlgorithm = hyperparams.algo_class.load(
             path, env=env, tensorboard_log=None, **options, **copy_containers(kwargs)
         )
-    except (OSError, ValueError, KeyError, AssertionError) as error:
-        raise ConfigError(f"-i {str(path)!r} cannot be loaded: {' '.join(str(error).split())}") from error
     buffer = path.with_name(FINAL_BUFFER)
     if buffer.exists() and hasattr(model, "load_replay_buffer"):
-        model.load_replay_buffer(buffer, truncate_last_traj=truncate_last_trajectory)
+        with refusing(f"{str(buffer)!r}, the replay buffer beside -i, cannot be loaded"):
+            model.load_replay_buffer(buffer, truncate_last_traj=truncate_last_trajectory)
     return model
 
 

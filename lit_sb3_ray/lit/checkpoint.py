@@ -25,6 +25,7 @@ from stable_baselines3.common.save_util import load_from_zip_file, recursive_set
 from stable_baselines3.common.vec_env import VecNormalize
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.lit.refusals import refusing
 from lit_sb3_ray.lit.replay import load_buffer, save_buffer, used_bytes
 from lit_sb3_ray.lit.state import (
     PLACEMENT,
@@ -127,12 +128,14 @@ def read_state(folder: Path) -> dict[str, Any]:
         ConfigError: The folder is no checkpoint, or of another format.
     """
     try:
-        state: dict[str, Any] = json.loads((folder / STATE).read_text())
-    except (OSError, json.JSONDecodeError) as error:
+        state: Any = json.loads((folder / STATE).read_text())
+    except (OSError, ValueError) as error:
         raise ConfigError(f"{folder} is no checkpoint: {error}") from error
+    if not isinstance(state, dict):
+        raise ConfigError(f"{folder} is no checkpoint: {STATE} holds no entries")
     if state.get("format") != FORMAT:
         raise ConfigError(f"{folder} has checkpoint format {state.get('format')}, this version reads {FORMAT}")
-    return state
+    return dict(state)
 
 
 def restore_algorithm(folder: Path, algorithm: BaseAlgorithm) -> None:
@@ -147,26 +150,27 @@ def restore_algorithm(folder: Path, algorithm: BaseAlgorithm) -> None:
         _restore_through_load(folder, algorithm)
     normalize = algorithm.get_vec_normalize_env()
     if normalize is not None and (folder / STATISTICS).exists():
-        set_normalize_statistics(algorithm, VecNormalize.load(str(folder / STATISTICS), normalize.venv))
+        with refusing(f"{folder / STATISTICS} cannot be read"):
+            set_normalize_statistics(algorithm, VecNormalize.load(str(folder / STATISTICS), normalize.venv))
     buffer = getattr(algorithm, "replay_buffer", None)
     if buffer is not None and (folder / BUFFER).exists():
-        load_buffer(buffer, folder / BUFFER)
+        with refusing(f"{folder / BUFFER} cannot be read"):
+            load_buffer(buffer, folder / BUFFER)
     elif buffer is not None:
         logger.warning("checkpoint %s has no replay buffer: training goes on with an empty one", folder)
 
 
 def _restore_in_place(folder: Path, algorithm: BaseAlgorithm) -> None:
-    try:
+    with refusing(f"{folder / MODEL} cannot be read"):
         data, parameters, variables = load_from_zip_file(folder / MODEL, device=algorithm.device)
-    except (OSError, ValueError) as error:
-        raise ConfigError(f"{folder / MODEL} cannot be read: {error}") from error
     assert data is not None
     assert parameters is not None
     # What is here but not the algorithm's own is the network's; what is not here yet arises in training.
     foreign = algorithm.__dict__.keys() - own_attributes(algorithm).keys()
     algorithm.__dict__.update({name: value for name, value in data.items() if name not in foreign and name not in PLACEMENT})
     algorithm._last_obs = None
-    algorithm.set_parameters(parameters, exact_match=True, device=algorithm.device)
+    with refusing(f"{folder / MODEL} does not fit the run's hyperparameters and environment"):
+        algorithm.set_parameters(parameters, exact_match=True, device=algorithm.device)
     for name, value in (variables or {}).items():
         if value is not None:
             recursive_setattr(algorithm, f"{name}.data", value.data)
@@ -174,7 +178,8 @@ def _restore_in_place(folder: Path, algorithm: BaseAlgorithm) -> None:
 
 def _restore_through_load(folder: Path, algorithm: Any) -> None:
     """For a class that shares SB3's interface but not its base class, and so has parts that only its own `load` knows."""
-    loaded = type(algorithm).load(folder / MODEL, env=algorithm.get_env(), device=algorithm.device)
+    with refusing(f"{folder / MODEL} cannot be loaded as {type(algorithm).__name__}"):
+        loaded = type(algorithm).load(folder / MODEL, env=algorithm.get_env(), device=algorithm.device)
     loaded.set_logger(algorithm.logger)
     vars(algorithm).update(vars(loaded))
 

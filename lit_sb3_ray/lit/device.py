@@ -22,5 +22,7 @@ def check_device(device: torch.device | str) -> None:
         asked = torch.device(device)
     except RuntimeError as error:
         raise ConfigError(f"--device {str(device)!r} is no device: auto, cpu, cuda or cuda:<number>") from error
+    if asked.type not in ("cpu", "cuda"):
+        raise ConfigError(f"--device {str(device)!r}: algorithms run on auto, cpu, cuda or cuda:<number>")
     if asked.type == "cuda" and (asked.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"--device {str(device)!r}: this machine shows {torch.cuda.device_count()} CUDA devices")

@@ -78,7 +78,7 @@ def check_loggers(names: Sequence[str]) -> None:
     """Checks that the loggers exist and their packages are installed.
 
     Raises:
-        ConfigError: An unknown name, or a logger whose package is missing.
+        ConfigError: An unknown name, a logger whose package is missing, or one that nobody is logged in to.
     """
     for name in names:
         if name not in LOGGERS:
@@ -87,6 +87,11 @@ def check_loggers(names: Sequence[str]) -> None:
     for name in ("wandb", "mlflow"):
         if name in names and not found[name]:
             raise ConfigError(f"logger {name!r} needs the package {name}: pip install 'lit-sb3-ray[{name}]'")
+    if "wandb" in names and os.environ.get("WANDB_MODE") not in ("offline", "disabled", "dryrun"):
+        import wandb
+
+        if not wandb.login(prompt=False):
+            raise ConfigError("logger 'wandb' needs a login: run `wandb login`, or set WANDB_MODE=offline")
     if "tensorboard" in names and not (found["tensorboardX"] or found["tensorboard"]):
         raise ConfigError("logger 'tensorboard' needs the package tensorboardX or tensorboard: pip install tensorboardX")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,6 +23,8 @@ from lit_sb3_ray.lit.settings import DEFAULTS, check_settings, own_environment, 
 from lit_sb3_ray.lit.slices import SliceEnd
 from lit_sb3_ray.lit.speed import fixed_mode, unchecked_distributions, use_fused_optimizers
 from lit_sb3_ray.lit.stop import StopStep
+
+logger = logging.getLogger(__name__)
 
 
 class RLTrainer(pl.Trainer):
@@ -174,7 +177,17 @@ class RLTrainer(pl.Trainer):
             session.stopped = True
         if session.done or module.guard.requested:
             iteration.finish(session)
+            self._tell_unseen_monitors()
         return module.algorithm
+
+    def _tell_unseen_monitors(self) -> None:
+        """Warns of callbacks that monitor a metric which was never logged, a misspelt one for instance."""
+        trainer = cast("Any", self)
+        for callback in trainer.callbacks:
+            monitor = getattr(callback, "monitor", None)
+            if monitor is not None and monitor not in trainer.callback_metrics:
+                logged = ", ".join(sorted(trainer.callback_metrics)) or "none"
+                logger.warning("%s never saw %r; logged were: %s", type(callback).__name__, monitor, logged)
 
     def validate(  # type: ignore[override]
         self, model: BaseAlgorithm | RLModule | None = None, datamodule: RLEnvDataModule | None = None, **options: Any

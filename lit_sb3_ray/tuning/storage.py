@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+ALGO = "algo"
 JOURNAL = ".log"
 SQLITE = "sqlite:///"
 
@@ -67,16 +68,35 @@ def open_study(storage: str | None, name: str | None) -> Study:
     return study
 
 
-def find_trial(storage: str | None, study_name: str | None, trial_id: int | None) -> FrozenTrial:
+def claim_for(study: Study, algo: str) -> None:
+    """Notes which algorithm a study searches; a study that was begun by another system says none.
+
+    Args:
+        study: The study.
+        algo: The algorithm's name.
+
+    Raises:
+        ConfigError: It searches another one.
+    """
+    known = study.user_attrs.get(ALGO)
+    if known is None and not study.get_trials(deepcopy=False):
+        study.set_user_attr(ALGO, algo)
+    elif known not in (None, algo):
+        raise ConfigError(f"study {study.study_name!r} is one of {known}, not of {algo}: take another --study-name")
+
+
+def find_trial(storage: str | None, study_name: str | None, trial_id: int | None, algo: str | None = None) -> FrozenTrial:
     """Looks up a trial.
 
     Args:
         storage: The study's storage; it must exist.
         study_name: The study's name.
         trial_id: The trial's number, from 0; None for the best.
+        algo: The algorithm that is to train with it; None for any.
 
     Raises:
-        ConfigError: There is no such storage, study or trial, or the trial has drawn no parameters.
+        ConfigError: There is no such storage, study or trial, the study is another algorithm's, or the trial has drawn no
+            parameters.
     """
     import optuna
 
@@ -91,6 +111,9 @@ def find_trial(storage: str | None, study_name: str | None, trial_id: int | None
         if study_name not in names:
             raise unknown("study", study_name, names, f"--study-name; storage {storage}")
         study = optuna.load_study(storage=opened, study_name=study_name)
+        known = study.user_attrs.get(ALGO)
+        if algo is not None and known not in (None, algo):
+            raise ConfigError(f"study {study_name!r} is one of {known}, not of {algo}")
         trial = _best(study) if trial_id is None else _numbered(study, trial_id)
     if not trial.params:
         raise ConfigError(f"trial {trial.number} of study {study_name!r} has no parameters ({trial.state.name})")

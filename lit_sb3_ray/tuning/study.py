@@ -29,7 +29,7 @@ from lit_sb3_ray.tuning.pruners import build_pruner, evaluation_marks
 from lit_sb3_ray.tuning.report import best_entry, report_path, write_best, write_table
 from lit_sb3_ray.tuning.samplers import build_sampler, choose_sampler
 from lit_sb3_ray.tuning.spaces import sample
-from lit_sb3_ray.tuning.storage import open_study
+from lit_sb3_ray.tuning.storage import claim_for, open_study
 from lit_sb3_ray.tuning.trial import TrialRun, TrialStopped, trial_manager
 
 if TYPE_CHECKING:
@@ -181,6 +181,7 @@ def _open(manager: ExperimentManager) -> Study:
         study.set_user_attr("command", shlex.join(sys.argv))
         for key, value in manager.saved_hyperparams.items():
             study.set_user_attr(key, to_plain(value))
+    claim_for(study, manager.algo)
     if manager.storage is not None:
         logger.info("Study %s in %s, %d trials so far", name, manager.storage, known)
     return study

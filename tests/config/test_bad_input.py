@@ -53,6 +53,31 @@ BAD = [
     ("ppo", {"monitor_kwargs": "dict(info_keyword=('a',))"}, "did you mean 'info_keywords'"),
     ("ppo", {"env_kwargs": "[1]"}, "expected a mapping"),
     ("ppo", {"frame_stack": "two"}, "frame_stack"),
+    ("ppo", {"monitor_kwargs": {"info_keywords": 3}}, "a list of names, not 3 \\(info_keywords"),
+    ("ppo", {"monitor_kwargs": {"reset_keywords": [1]}}, "a list of names, not \\[1\\]"),
+    ("ppo", {"monitor_kwargs": {"allow_early_resets": "no"}}, "true or false, not 'no'"),
+    ("ppo", {"n_envs": 100_001}, "at most 100000, not 100001 \\(n_envs"),
+    ("ppo", {"n_steps": 10**13}, "at most .*n_steps"),
+    ("sac", {"buffer_size": 1e15}, "at most .*buffer_size"),
+    ("ppo", {"frame_stack": 10**400}, "at most .*frame_stack"),
+    ("ppo", {"n_timesteps": 10**400}, "at most .*n_timesteps"),
+    ("ppo", {"learning_rate": float("inf")}, "a schedule cannot be inf \\(learning_rate"),
+    ("ppo", {"clip_range": float("nan")}, "a schedule cannot be nan"),
+    ("ppo", {"learning_rate": 10**400}, "a schedule cannot be"),
+    ("ppo", {"learning_rate": "lin_inf"}, "finite numbers"),
+    ("ars", {"n_top": 0}, "from 1 up, not 0 \\(n_top"),
+    ("ppo", {"callback": "stable_baselines3.common.callbacks.BaseCallback"}, "abstract callback, without _on_step"),
+    ("ppo", {"vec_env_wrapper": "stable_baselines3.common.vec_env.VecEnvWrapper"}, "abstract VecEnv wrapper"),
+    ("ppo", {"policy_kwargs": "dict(net_arch=[64, 0])"}, "layers of 1 to 1048576 units, not 0 \\(net_arch"),
+    ("ppo", {"policy_kwargs": "dict(net_arch=dict(pi=[-64]))"}, "not -64"),
+    ("sac", {"policy_kwargs": "dict(net_arch=[64.5])"}, "not 64.5"),
+    ("ppo", {"policy_kwargs": "dict(optimizer_kwargs=dict(ep=1))"}, "unknown Adam argument 'ep'.*did you mean 'eps'"),
+    ("ppo", {"rollout_buffer_kwargs": {"sise": 1}}, "unknown RolloutBuffer argument 'sise'"),
+    ("sac", {"replay_buffer_kwargs": {"handle_timeout": True}}, "did you mean 'handle_timeout_termination'"),
+    ("sac", {"n_envs": 2, "train_freq": [1, "episode"]}, "with n_envs 2, train_freq is to be in steps.*\\(train_freq"),
+    ("ppo", {"env_wrapper": [{"gymnasium.wrappers.TimeLimit": "max_episode_steps:3"}]}, "'max_episode_steps: 3'"),
+    ("ppo", {"env_wrapper": [{"gymnasium.wrappers.TimeLimit": {"max_episode_steps:3": None}}]}, "a space after the colon"),
+    ("ppo", {"env_wrapper": "gymnasium.wrappers.TimeLimit:{max_episode_steps:3}"}, "a space after the colon"),
     ("ppo", {"n_envs": -1}, "n_envs"),
     ("ppo", {"n_timesteps": 0}, "from 1 up, not 0 \\(n_timesteps"),
     ("ppo", {"n_timesteps": -5}, "n_timesteps"),
@@ -82,6 +107,30 @@ def test_bad_values_are_one_line_with_key_file_and_nearest_name(algo, values, me
     assert WHERE in str(caught.value)
     assert "\n" not in str(caught.value)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("algo", "values"),
+    [
+        ("a2c", {"policy_kwargs": "dict(optimizer_kwargs=dict(eps=1e-5))"}),
+        ("sac", {"policy_kwargs": "dict(net_arch=dict(pi=[64], qf=[64, 64]))", "train_freq": [1, "episode"]}),
+        ("sac", {"n_envs": 2, "train_freq": 4, "replay_buffer_kwargs": {"handle_timeout_termination": False}}),
+        (
+            "ppo",
+            {"policy_kwargs": "dict(optimizer_kwargs=dict(weight_decay=0.1), net_arch=[])", "max_grad_norm": float("inf")},
+        ),
+        ("ppo", {"env_wrapper": {"gymnasium.wrappers:TimeLimit": {"max_episode_steps": 3}}}),
+    ],
+)
+def test_what_lies_close_to_the_bounds_is_taken(algo, values):
+    resolve(entry(**values), algo, WHERE)
+
+
+@pytest.mark.parametrize("names", ["is_success", ["is_success"], ("is_success",)])
+def test_monitor_keywords_become_a_tuple(names):
+    assert resolve(entry(monitor_kwargs={"info_keywords": names}), "ppo", WHERE).monitor_kwargs == {
+        "info_keywords": ("is_success",)
+    }
 
 
 @pytest.mark.parametrize(

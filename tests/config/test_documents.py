@@ -54,3 +54,25 @@ def test_unreadable_files_are_named(tmp_path):
     (tmp_path / "binary.yml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(ConfigError, match="no text file"):
         read_yaml(tmp_path / "binary.yml")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1\nb: 2\na: 3\n", "the key 'a' stands twice in one mapping, line 3 \\(x.yml"),
+        ("a:\n  - {b: 1, b: 2}\n", "the key 'b' stands twice in one mapping, line 2"),
+        ("a: &x [1, *x]\n", "an alias stands inside of what it names, line 1"),
+        ("a: &x\n  b: *x\n", "an alias stands inside of what it names"),
+    ],
+)
+def test_keys_given_twice_and_aliases_of_themselves_are_refused(text, message):
+    with pytest.raises(ConfigError, match=message) as caught:
+        parse_yaml(text, "x.yml")
+    assert "\n" not in str(caught.value)
+
+
+def test_merge_keys_override_silently_wherever_they_stand():
+    text = "a: &a {one: 1, two: 1}\nb:\n  c: &c {<<: *a, one: 2}\nd: {<<: *c, two: 3}\ne: {<<: [*c, *a], two: 4}\n"
+    read = parse_yaml(text, "x.yml")
+    assert (read["b"]["c"], read["d"]) == ({"one": 2, "two": 1}, {"one": 2, "two": 3})
+    assert read["e"]["two"] == 4

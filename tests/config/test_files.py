@@ -89,3 +89,21 @@ def test_names_the_file_and_what_is_wrong_with_it(name, text, message, tmp_path,
 def test_missing_sources_are_named(source, algo, message):
     with pytest.raises(ConfigError, match=message):
         read_entries(source, algo)
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise RuntimeError('first\\nsecond')", "RuntimeError: first second"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+    ],
+)
+def test_a_python_config_that_fails_is_one_line(code, reason, tmp_path, monkeypatch):
+    (tmp_path / "failing_config.py").write_text(code)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    for source in (str(tmp_path / "failing_config.py"), "failing_config"):
+        with pytest.raises(ConfigError, match=reason) as caught:
+            read_entries(source, "ppo")
+        assert "failing_config" in str(caught.value)
+        assert "\n" not in str(caught.value)

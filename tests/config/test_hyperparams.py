@@ -20,6 +20,7 @@ from lit_sb3_ray.config.hyperparams import merge, origins, resolve, select_entry
 from lit_sb3_ray.config.noise import ActionNoiseSpec
 from lit_sb3_ray.config.schedules import LinearSchedule
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.callbacks import SaveVecNormalizeCallback
 
 WHERE = "own.yml, entry 'CartPole-v1'"
 BASE = {"policy": "MlpPolicy", "n_timesteps": 1e5}
@@ -50,9 +51,7 @@ def test_selects_id_then_atari_then_default():
 
 def test_no_entry_names_the_nearest():
     file = ConfigFile("own.yml", {"CartPole-v1": {}})
-    with pytest.raises(
-        ConfigError, match=r"'CartPol-v1' \(no entry for it and no 'default' in own.yml\): did you mean 'CartPole-v1'"
-    ):
+    with pytest.raises(ConfigError, match=r"'CartPol-v1' \(own.yml, which has no 'default'\): did you mean 'CartPole-v1'"):
         select_entry(file, "CartPol-v1", atari=False)
 
 
@@ -238,3 +237,9 @@ def test_postponed_annotations_are_understood_as_far_as_they_can_be(monkeypatch)
         resolve(entry(n_steps="x"), "postponed", WHERE)
     with pytest.raises(ConfigError, match="mapping"):
         resolve(entry(policy_kwargs="[1]"), "postponed", WHERE)
+
+
+@pytest.mark.parametrize("save_freq", [0, -1])
+def test_a_callback_that_would_save_never_is_refused(save_freq, tmp_path):
+    with pytest.raises(ConfigError, match=f"save_freq of SaveVecNormalizeCallback must be at least 1, got {save_freq}"):
+        SaveVecNormalizeCallback(save_freq, str(tmp_path))

@@ -193,3 +193,31 @@ def test_goal_tasks_log_success_unless_the_configuration_says_what_to_log(regist
         assert families.monitor_defaults(env_id, {"info_keywords": ("crashed",)}) == {"info_keywords": ("crashed",)}
     assert families.monitor_defaults("CartPole-v1", given) == given
     assert given == {"allow_early_resets": False}
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise RuntimeError('first\\nsecond')", "RuntimeError: first second"),
+        ("import sys; sys.exit('no licence')", "SystemExit: no licence"),
+        ("def", "SyntaxError: "),
+    ],
+)
+def test_a_gym_package_that_fails_is_one_line(code, reason, package):
+    package("failing_envs", head=code)
+    with pytest.raises(ConfigError, match=f"--gym-packages failing_envs: cannot be imported: {reason}") as caught:
+        families.import_packages(["failing_envs"])
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["", "..x"])
+def test_a_gym_package_without_a_name_is_refused(name):
+    with pytest.raises(ConfigError, match=f"--gym-packages '{name}': expected the name of a module"):
+        families.import_packages([name])
+
+
+@pytest.mark.parametrize(("env_id", "packages", "hinted"), [("Wholly-Own-v3", (), True), ("CartPol-v1", (), False)])
+def test_an_unknown_id_far_from_all_others_points_to_gym_packages(env_id, packages, hinted):
+    with pytest.raises(ConfigError, match="unknown environment") as caught:
+        families.register_env(env_id, packages)
+    assert ("--gym-packages" in str(caught.value)) is hinted

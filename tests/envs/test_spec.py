@@ -147,8 +147,9 @@ def test_a_fault_of_the_env_itself_is_not_taken_for_a_wrong_argument():
 
     gym.register(id="Broken-v0", entry_point=broken)
     try:
-        with pytest.raises(AttributeError):
+        with pytest.raises(ConfigError, match="'Broken-v0' cannot be built: AttributeError") as caught:
             EnvSpec("Broken-v0", {"length": 2}).make()
+        assert isinstance(caught.value.__cause__, AttributeError)
     finally:
         gym.registry.pop("Broken-v0")
 
@@ -174,3 +175,25 @@ def test_an_observation_with_a_text_in_it_is_refused():
 def test_no_environments_at_all_are_refused():
     with pytest.raises(ConfigError, match="at least 1, got 0"):
         EnvSpec("CartPole-v1").factories(0)
+
+
+@pytest.mark.parametrize("fault", [ValueError, AssertionError, AttributeError, TypeError, KeyError])
+def test_a_wrapper_that_cannot_be_built_is_named_with_its_env(fault):
+    class Picky(gym.Wrapper):
+        def __init__(self, env):
+            raise fault("no\nway")
+
+    with pytest.raises(ConfigError, match=r"Picky cannot be put around TinyCount-v0 \(x.yml\): .*no.*way") as caught:
+        EnvSpec("TinyCount-v0", wrappers=((Picky, {}),), where="x.yml").make()
+    assert isinstance(caught.value.__cause__, fault)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_tuple_of_observations_is_refused():
+    class Pair(gym.Wrapper):
+        def __init__(self, env):
+            super().__init__(env)
+            self.observation_space = gym.spaces.Tuple([env.observation_space, env.observation_space])
+
+    with pytest.raises(ConfigError, match="the observation of TinyCount-v0 is a Tuple, which no policy takes"):
+        EnvSpec("TinyCount-v0", wrappers=((Pair, {}),)).make()

@@ -263,3 +263,31 @@ def test_monitor_keywords_become_columns(tmp_path):
     assert isinstance(env, EpisodeRecorder)
     play(env, 5, 0)
     assert (tmp_path / "0.monitor.csv").read_text().splitlines()[1] == "r,l,t,is_success"
+
+
+def test_a_vec_env_wrapper_or_normalisation_that_cannot_be_built_is_named():
+    class Picky(VecEnvWrapper):
+        def __init__(self, venv):
+            raise AssertionError("no way")
+
+        reset = step_wait = None
+
+    with pytest.raises(ConfigError, match="Picky cannot be put around TinyCount-v0: AssertionError: no way"):
+        build_vec_env(EnvSpec("TinyCount-v0"), 1, seed=0, vec_env_wrappers=((Picky, {}),))
+    with pytest.raises(ConfigError, match="VecNormalize cannot be put around TinyCount-v0"):
+        build_vec_env(EnvSpec("TinyCount-v0"), 1, seed=0, normalize={"norm_obs_keys": ["a"]})
+
+
+@pytest.mark.parametrize("method", ["step", "reset"])
+def test_an_error_of_an_env_names_its_index(method, tmp_path):
+    env = build_vec_env(EnvSpec("TinyCount-v0"), 3, seed=0, monitor=MonitorFiles(tmp_path))
+    env.reset()
+
+    def fail(*_, **__):
+        raise RuntimeError("broken")
+
+    env.set_attr(method, fail, indices=[1])
+    with pytest.raises(RuntimeError, match="broken") as caught:
+        env.reset() if method == "reset" else env.step(np.zeros((3, 1), np.float32))
+    assert caught.value.__notes__ == ["in env 1"]
+    env.close()

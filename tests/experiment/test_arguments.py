@@ -38,8 +38,13 @@ def test_n_0_keeps_the_run_s_total():
     assert resumed_arguments(train_arguments({"n_timesteps": 100}), {"n_timesteps": 0}, "x")["n_timesteps"] == 100
 
 
-@pytest.mark.parametrize("given", [{"env": "CartPole-v1"}, {"seed": 6}, {"n_envs": 4}, {"hyperparams": {"gamma": 0.9}}])
+@pytest.mark.parametrize("given", [{"env": "CartPole-v1"}, {"seed": 6}, {"n_envs": 4}])
 def test_what_contradicts_the_run_is_refused(given):
     saved = train_arguments({"env": "Pendulum-v1", "seed": 5})
     with pytest.raises(ConfigError, match=f"--{next(iter(given)).replace('_', '-')} .* contradicts --resume: the run logs/1"):
         resumed_arguments(saved, given, "logs/1")
+
+
+def test_hyperparameters_given_anew_are_refused():
+    with pytest.raises(ConfigError, match="-params with --resume: the run logs/1 keeps its own"):
+        resumed_arguments(train_arguments({"seed": 5}), {"hyperparams": {"gamma": 0.9}}, "logs/1")

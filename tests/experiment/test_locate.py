@@ -114,7 +114,7 @@ def test_errors_list_what_there_is(logs, algo, env_id, exp_id, part):
 
 
 def test_a_missing_log_folder(tmp_path):
-    with pytest.raises(ConfigError, match="it holds no folders"):
+    with pytest.raises(ConfigError, match="there is no folder"):
         locate.find_run(tmp_path / "none", "ppo", "CartPole-v1")
 
 
@@ -170,3 +170,15 @@ def test_what_cannot_be_a_model_file(tmp_path):
     with zipfile.ZipFile(tmp_path / "model.zip", "w") as archive:
         archive.writestr("data", "{}")
     locate.check_model_file(str(tmp_path / "model.zip"), "-i")
+
+
+def test_a_run_folder_or_a_model_in_the_wrong_place_is_told(tmp_path):
+    run = tmp_path / "logs" / "ppo" / "CartPole-v1_3"
+    (run / "CartPole-v1").mkdir(parents=True)
+    (run / "CartPole-v1" / "config.yml").write_text("{}")
+    with pytest.raises(ConfigError, match=r"is a run folder: give the log folder instead, -f .*logs --exp-id 3"):
+        locate.find_run(run, "ppo", "CartPole-v1")
+    with pytest.raises(ConfigError, match="there is no folder"):
+        locate.find_run(tmp_path / "none", "ppo", "CartPole-v1")
+    with pytest.raises(ConfigError, match="is a model: give its run folder"):
+        locate.find_settings(run / "CartPole-v1.zip")

@@ -17,7 +17,7 @@ from stable_baselines3.common.callbacks import BaseCallback, EvalCallback, Event
 from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
-from stable_baselines3.common.vec_env import DummyVecEnv
+from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 from torch.distributions import Distribution
 
 import lit_sb3_ray
@@ -44,6 +44,9 @@ METHODS = {
     (BaseCallback, "_on_training_start"): ["self"],
     (BaseCallback, "_on_rollout_start"): ["self"],
     (BaseCallback, "_on_step"): ["self"],
+    (VecEnv, "_get_indices"): ["self", "indices"],
+    (VecEnv, "_reset_options"): ["self"],
+    (VecEnv, "_reset_seeds"): ["self"],
     (Distribution, "set_default_validate_args"): ["value"],
 }
 INSTANCE_NAMES = {
@@ -54,6 +57,8 @@ INSTANCE_NAMES = {
     "_last_obs": "algorithm",
     "_last_original_obs": "algorithm",
     "_n_updates": "algorithm",
+    "_seeds": "VecEnv",
+    "_options": "VecEnv",
     "_signal_connector": "Trainer",
     "_train_time_interval": "ModelCheckpoint",
     "_validate_args": "Distribution",
@@ -134,6 +139,15 @@ def test_replay_buffers_have_the_parts_that_are_saved(her):
     assert callable(her.truncate_last_trajectory)
     line = gym.spaces.Box(-1.0, 1.0, (1,), np.float32)
     assert {"dones", "timeouts", "pos", "full", "optimize_memory_usage"} <= set(vars(ReplayBuffer(10, line, line)))
+
+
+def test_vec_envs_keep_seeds_and_options_for_the_next_reset():
+    env = DummyVecEnv([lambda: gym.make("CartPole-v1")])
+    env.seed(3)
+    assert env._seeds == [3]
+    assert env._options == [{}]
+    env._reset_seeds()
+    assert env._seeds == [None]
 
 
 def test_logger_holds_what_was_recorded():

@@ -411,3 +411,11 @@ class TestProcess:
         assert callback.checks is False
         assert torch.distributions.Distribution._validate_args is before
         assert np.isfinite(weights(ppo()).numpy()).all()
+
+
+class TestUnseenMonitor:
+    def test_a_misspelt_metric_is_told(self, caplog):
+        stopping = pl.callbacks.EarlyStopping("eval/mean_rewrd", mode="max")
+        RLTrainer(max_steps=64, callbacks=[stopping]).fit(PPO("MlpPolicy", "CartPole-v1", n_steps=32, batch_size=32))
+        assert "EarlyStopping never saw 'eval/mean_rewrd'; logged were: " in caplog.text
+        assert "rollout/ep_rew_mean" in caplog.text

@@ -6,7 +6,7 @@ import pytest
 from lit_sb3_ray import ExperimentManager
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.tuning.spaces import sample
-from lit_sb3_ray.tuning.storage import find_trial, open_study
+from lit_sb3_ray.tuning.storage import claim_for, find_trial, open_study
 
 NAME = "s"
 
@@ -140,3 +140,15 @@ def test_a_trial_of_another_algorithm_is_told_as_the_trial_s(tmp_path):
     fill(storage, algo="ppo")
     with pytest.raises(ConfigError, match=r"unknown A2C hyperparameter '.*\(trial\)"):
         manager(tmp_path, storage=storage, study_name=NAME, trial_id=1).read_hyperparameters()
+
+
+def test_a_study_of_another_algorithm_is_refused(tmp_path):
+    storage = str(tmp_path / "s.log")
+    study = open_study(storage, NAME)
+    claim_for(study, "a2c")
+    study.add_trial(optuna.trial.create_trial(params={}, distributions={}, value=1.0))
+    claim_for(study, "a2c")
+    with pytest.raises(ConfigError, match="is one of a2c, not of ppo"):
+        claim_for(study, "ppo")
+    with pytest.raises(ConfigError, match="is one of a2c, not of ppo"):
+        find_trial(storage, NAME, None, "ppo")

@@ -1,0 +1,1 @@
+"""Connecting to Ray and counting what it has."""

@@ -1,0 +1,177 @@
+"""The Ray actor that environments live in.
+
+Nothing heavy is imported at the top: the actor first settles what libraries read when they are loaded.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from lit_sb3_ray.vec.batch import Layout
+    from lit_sb3_ray.vec.failures import EnvFailure
+    from lit_sb3_ray.vec.group import Command, Description, EnvGroup
+
+# Environments need no GPU and one thread each.
+SETTINGS = {
+    "CUDA_VISIBLE_DEVICES": "",
+    "OMP_NUM_THREADS": "1",
+    "MKL_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+# Ends the group of processes that a dead one has led. It waits for that death, half a minute at most.
+_SWEEP = """
+import os, signal, sys, time
+leader = int(sys.argv[1])
+for _ in range(600):
+    if os.getppid() != leader:
+        break
+    time.sleep(0.05)
+try:
+    os.killpg(leader, signal.SIGKILL)
+except ProcessLookupError:
+    pass
+"""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where an actor lives.
+
+    Attributes:
+        node: Ray's id of its node.
+        pid: Its process, which leads a process group that its environments' children belong to.
+    """
+
+    node: str
+    pid: int
+
+
+class EnvActor:
+    """A share of the environments in a process of its own.
+
+    The learner reaches it through shared memory, and then `serve` is its only call, or by one call a step.
+
+    Args:
+        search_path: Where the learner looks for modules; Ray hands on only a part of that.
+        niceness: The learner's. Ray lets its workers stand back, and a learner would wait for them.
+    """
+
+    def __init__(self, search_path: list[str], niceness: int) -> None:
+        os.environ.update(SETTINGS)
+        with contextlib.suppress(PermissionError):
+            os.setpriority(os.PRIO_PROCESS, 0, niceness)
+        sys.path.extend(folder for folder in search_path if folder not in sys.path)
+        if os.getpgrp() != os.getpid():
+            os.setpgid(0, 0)
+        self._group: EnvGroup | None = None
+        self._arrays: Any = None
+
+    def locate(self) -> Home:
+        """Tells where the actor lives."""
+        import ray
+
+        return Home(ray.get_runtime_context().get_node_id(), os.getpid())
+
+    def serve(self, address: str, password: bytes, first: int, builders: list[bytes]) -> None:
+        """Builds the environments and steps them for the learner until it closes them or is gone.
+
+        Args:
+            address: Where the learner listens.
+            password: What it expects to hear first.
+            first: Index of the first environment.
+            builders: What builds each of them, pickled.
+        """
+        from lit_sb3_ray.vec.memory import dial, receive_object, send_object
+        from lit_sb3_ray.vec.serving import serve
+
+        with dial(address, password) as connection:
+            try:
+                send_object(connection, first)
+                send_object(connection, self.build(first, builders))
+                if self._group is not None:
+                    berth, descriptors = receive_object(connection, descriptors=1)
+                    serve(self._group, connection, berth, descriptors[0])
+            except ConnectionError:
+                self._leave()
+
+    def build(self, first: int, builders: list[bytes]) -> Description | EnvFailure:
+        """Builds the environments.
+
+        Args:
+            first: Index of the first environment.
+            builders: What builds each of them, pickled.
+
+        Returns:
+            What the learner must know of them, or why one could not be built.
+        """
+        from lit_sb3_ray.vec.failures import EnvFailure
+        from lit_sb3_ray.vec.group import EnvGroup
+        from lit_sb3_ray.vec.sending import build_pickled
+
+        built = EnvGroup.build([partial(build_pickled, builder) for builder in builders], first)
+        if isinstance(built, EnvFailure):
+            return built
+        self._group = built
+        return built.describe()
+
+    def attach(self, layout: Layout) -> tuple[list[Any], dict[str, Any]]:
+        """Makes arrays for the results of steps that are called for; `layout` is that of this share alone."""
+        self._arrays = layout.map(bytearray(layout.size))
+        self._built.attach(self._arrays)
+        return [], {}
+
+    def step(self, actions: Any) -> tuple[Any, dict[str, Any]]:
+        """Steps each environment once.
+
+        Args:
+            actions: One for each environment.
+
+        Returns:
+            What `EnvGroup.step` returns, and the arrays by the names they have in a batch.
+        """
+        extras = self._built.step(actions)
+        arrays = self._arrays
+        names = ["rewards", "dones", "flags", "observations"]
+        if arrays.dones.any():
+            names.append("terminal")
+        return extras, {name: getattr(arrays, name) for name in names}
+
+    def execute(self, command: Command, rows: Sequence[int], arguments: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
+        """Carries out a command; returns what `EnvGroup.execute` returns, and after a reset the observations."""
+        result = self._built.execute(command, rows, arguments)
+        return result, {"observations": self._arrays.observations} if command.name == "RESET" else {}
+
+    def close(self) -> EnvFailure | None:
+        """Closes the environments; returns the first failure."""
+        return self._built.close()
+
+    @property
+    def _built(self) -> EnvGroup:
+        if self._group is None:
+            raise RuntimeError("the actor has built no environments yet")
+        return self._group
+
+    def _leave(self) -> None:
+        """Ends this process, since the learner is gone: environments get time to close, what they leave behind is ended."""
+        import ray
+
+        subprocess.Popen(
+            [sys.executable, "-S", "-E", "-c", _SWEEP, str(os.getpid())],
+            start_new_session=True,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        if self._group is not None:
+            self._group.close()
+        ray.actor.exit_actor()  # type: ignore[no-untyped-call]

@@ -1,0 +1,98 @@
+"""The actor's side of shared memory: answering the learner's posts."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from lit_sb3_ray.vec.batch import Layout
+from lit_sb3_ray.vec.channel import PLACE, Channel
+from lit_sb3_ray.vec.failures import EnvFailure
+from lit_sb3_ray.vec.group import Command, EnvGroup, dump
+from lit_sb3_ray.vec.memory import map_memory
+
+
+class Post(IntEnum):
+    """Kinds of posts beside the commands, whose numbers are lower."""
+
+    RESULT = 50  # the actor has done what it was asked for; the mail, if any, is the result
+    FAILURE = 51  # an environment has failed; the mail is an EnvFailure
+    CLOSE = 60
+    STEP_BY_MAIL = 61  # step with the actions in the mail
+    STEP = 100  # step with the actions in memory; the kind of the actions is added
+
+
+@dataclass(frozen=True)
+class Berth:
+    """What an actor is told to find its place in shared memory.
+
+    Attributes:
+        layout: Layout of the batch.
+        share: Which channel is the actor's.
+        rows: The actor's rows.
+        learner: The learner's process.
+        patience: How long the actor may poll, in seconds.
+    """
+
+    layout: Layout
+    share: int
+    rows: range
+    learner: int
+    patience: float
+
+
+def serve(group: EnvGroup, connection: socket.socket, berth: Berth, descriptor: int) -> None:
+    """Answers the learner's posts until it closes the environments.
+
+    Args:
+        group: The environments.
+        connection: Connection with the learner.
+        berth: This actor's place.
+        descriptor: The shared memory; it is closed once mapped.
+
+    Raises:
+        ConnectionError: The learner is gone.
+    """
+    batch = berth.layout.map(map_memory(descriptor, berth.layout.size))
+    os.close(descriptor)
+    theirs, mine = batch.lines[berth.share]
+    inbox, outbox = batch.mail[berth.share]
+    channel = Channel(connection, mine, theirs, outbox, inbox, berth.learner, berth.patience)
+    group.attach(batch.rows(berth.rows), mine, PLACE)
+    part = slice(berth.rows.start, berth.rows.stop)
+    _reply(channel, group, [])
+    while True:
+        kind, mail = channel.wait()
+        if kind >= Post.STEP:
+            # A copy, since an environment may keep its action and the memory is written again.
+            _reply(channel, group, group.step(batch.actions(kind - Post.STEP)[part].copy()))
+        elif kind == Post.STEP_BY_MAIL:
+            _reply(channel, group, group.step(pickle.loads(mail)))
+        elif kind == Post.CLOSE:
+            _reply(channel, group, group.close() or [])
+            return
+        else:
+            rows, arguments = pickle.loads(mail)
+            _reply(channel, group, group.execute(Command(kind), rows, arguments))
+
+
+def _reply(channel: Channel, group: EnvGroup, result: Sequence[Any] | EnvFailure) -> None:
+    """Posts a result; nothing travels for an empty one."""
+    if not result:
+        channel.post(Post.RESULT)
+        return
+    mail = b""
+    if not isinstance(result, EnvFailure):
+        try:
+            mail = dump(result)
+        except Exception as error:  # an environment's values may have any reason not to be sendable
+            result = EnvFailure.of(group.at_work, "sending what it returned to the learner", error)
+    if isinstance(result, EnvFailure):
+        channel.post(Post.FAILURE, dump(result))
+    else:
+        channel.post(Post.RESULT, mail)
