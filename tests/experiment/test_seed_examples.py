@@ -9,6 +9,7 @@ import runpy
 
 import numpy as np
 import pytest
+import ray
 import yaml
 from stable_baselines3 import PPO, SAC
 from stable_baselines3.common.monitor import load_results
@@ -145,6 +146,7 @@ exp_manager.save_trained_model(model)
 def run_example(tmp_path, monkeypatch):
     """Runs an example in an empty folder and returns its variables; `smaller` maps its numbers to smaller ones."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
 
     def run(code: str, smaller: dict[str, str]) -> dict:
         for old, new in {IMPORT[0]: IMPORT[1], **smaller}.items():
@@ -155,7 +157,9 @@ def run_example(tmp_path, monkeypatch):
         return runpy.run_path(str(script), run_name="__main__")
 
     run.folder = tmp_path
-    return run
+    yield run
+    # Its own Ray must not be in the way of the one that other tests share.
+    ray.shutdown()
 
 
 def assert_equal_weights(ours, theirs):
