@@ -109,7 +109,7 @@ def parse_yaml(text: str, where: str, *, run_file: bool = False) -> Any:
     """
     loader = RunFileLoader if run_file else PlainLoader
     try:
-        return yaml.load(text, loader)
+        return _read(loader, text)
     except yaml.constructor.ConstructorError as error:
         reason = " ".join(str(error.problem).split())
         raise problem(f"refused YAML content: {reason}{_line(error)}", where) from error
@@ -120,6 +120,14 @@ def parse_yaml(text: str, where: str, *, run_file: bool = False) -> Any:
         raise problem(f"not valid YAML: {' '.join(str(error).split())}", where) from error
     except (ValueError, RecursionError) as error:
         raise problem(f"not valid YAML: {' '.join(str(error).split())}", where) from error
+
+
+def _read(loader: type[PlainLoader], text: str) -> Any:
+    reader = loader(text)
+    try:
+        return reader.get_single_data()
+    finally:
+        reader.dispose()
 
 
 def parse_scalar(text: str) -> Any:
