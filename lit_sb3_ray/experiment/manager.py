@@ -241,7 +241,7 @@ class ExperimentManager(ExperimentSettings):
                 self.resumed_extra = rewind(self.run, self.checkpoint)
             self.rl_callbacks = self.create_callbacks()
             model = self.load_trained_model() if self.is_warm_start else self.create_model()
-        except BaseException:
+        except BaseException:  # Ctrl-C as well: whatever it was goes on, and leaves no env open and no empty run.
             self._abandon()
             raise
         self._model = model

@@ -227,7 +227,7 @@ def _carry_out(manager: ExperimentManager, study: Study, is_first: bool) -> None
         _fail(study, trial, error)
         if is_first and isinstance(error, ConfigError):
             raise  # Before anything has worked it is the settings that are wrong, not what was drawn.
-    except BaseException:
+    except BaseException:  # A signal goes on, and leaves no row that looks as if it were running.
         study.tell(trial, state=TrialState.FAIL)
         raise
     else:

@@ -131,7 +131,7 @@ class TrialRun:
         self._best = -math.inf
         try:
             self._build()
-        except BaseException:
+        except BaseException:  # Ctrl-C as well: it goes on, and leaves no env open.
             self.close()
             raise
 
