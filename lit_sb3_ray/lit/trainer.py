@@ -21,7 +21,7 @@ from lit_sb3_ray.lit.module import RLModule
 from lit_sb3_ray.lit.progress import ProgressStep, StepsProgressBar
 from lit_sb3_ray.lit.settings import DEFAULTS, check_settings, own_environment, without_advertisement
 from lit_sb3_ray.lit.slices import SliceEnd
-from lit_sb3_ray.lit.speed import fixed_mode, unchecked_distributions, use_fused_optimizers
+from lit_sb3_ray.lit.speed import faster, use_fused_optimizers
 from lit_sb3_ray.lit.stop import StopStep
 
 logger = logging.getLogger(__name__)
@@ -159,16 +159,16 @@ class RLTrainer(pl.Trainer):
             NonFiniteError: Training has diverged.
         """
         module = self._take(model, datamodule)
-        with unchecked_distributions(), fixed_mode(module.algorithm.policy):
-            if module.session is None:
-                self._begin(module, ckpt_path)
-            session = module.session
-            if session is None:
-                return module.algorithm
-            module.until = min(until or self.max_env_steps, self.max_env_steps)
-            if session.done or module.num_timesteps >= module.until:
-                return module.algorithm
-            loggers = self.loggers
+        if module.session is None:
+            self._begin(module, ckpt_path)
+        session = module.session
+        if session is None:
+            return module.algorithm
+        module.until = min(until or self.max_env_steps, self.max_env_steps)
+        if session.done or module.num_timesteps >= module.until:
+            return module.algorithm
+        loggers = self.loggers
+        with faster(module.algorithm):
             try:
                 super().fit(module, datamodule=datamodule)
             finally:

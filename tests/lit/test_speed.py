@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from copy import deepcopy
 from io import BytesIO
 
 import pytest
@@ -13,13 +15,13 @@ from torch.distributions import Distribution
 import tiny_envs  # noqa: F401 (registers its environments)
 from lit_sb3_ray import RLModule, RLTrainer
 from lit_sb3_ray.lit.checkpoint import save_checkpoint
-from lit_sb3_ray.lit.speed import fit_threads, unchecked_distributions, use_fused_optimizers
+from lit_sb3_ray.lit.speed import fit_threads, grouped_updates, known_parameters, unchecked_distributions, use_fused_optimizers
 
 STEPS = 16
 
 
 def ppo(hidden=8, **kwargs):
-    network = {"net_arch": [hidden]}
+    network = {"net_arch": [hidden], **kwargs.pop("network", {})}
     options = {"n_steps": STEPS, "batch_size": STEPS, "n_epochs": 2, "policy_kwargs": network, "seed": 0, "device": "cpu"}
     return PPO("MlpPolicy", "TinyCount-v0", **(options | kwargs))
 
@@ -111,6 +113,52 @@ class TestFusedOptimizers:
         assert fused(resumed) == [True]
         (state,) = {float(state["step"]) for state in resumed.policy.optimizer.state.values()}
         assert state == 3 * 2
+
+
+class TestGroupedUpdates:
+    @pytest.mark.parametrize(
+        "kwargs", [{}, {"amsgrad": True}, {"weight_decay": 0.1}, {"maximize": True}, {"betas": (0.5, 0.9), "eps": 1e-5}]
+    )
+    @pytest.mark.parametrize("kind", [torch.optim.Adam, torch.optim.AdamW])
+    def test_they_are_the_same_bits_as_those_one_by_one(self, kind, kwargs):
+        ends = []
+        for grouped in (False, True):
+            model = ppo(network={"optimizer_class": kind, "optimizer_kwargs": kwargs})
+            with grouped_updates(model) if grouped else nullcontext():
+                assert model.policy.optimizer.param_groups[0]["foreach"] is (True if grouped else None)
+                model.learn(3 * STEPS)
+            ends.append(weights(model))
+        assert torch.equal(*ends)
+
+    def test_nothing_stays_behind(self):
+        model = RLTrainer(max_steps=2 * STEPS).fit(sac())
+        for optimizer in (model.actor.optimizer, model.critic.optimizer, model.ent_coef_optimizer):
+            assert optimizer.param_groups[0]["foreach"] is None
+            assert "zero_grad" not in vars(optimizer)
+        assert "parameters" not in vars(model.policy)
+
+    def test_a_choice_of_the_users_is_left_alone(self):
+        model = ppo(network={"optimizer_kwargs": {"foreach": False}})
+        with grouped_updates(model):
+            assert model.policy.optimizer.param_groups[0]["foreach"] is False
+        assert model.policy.optimizer.param_groups[0]["foreach"] is False
+
+
+class TestKnownParameters:
+    def test_they_are_the_modules_own(self):
+        policy = ppo().policy
+        every, own = list(policy.parameters()), list(policy.parameters(recurse=False))
+        with known_parameters(policy):
+            assert list(map(id, policy.parameters())) == list(map(id, every))
+            assert list(map(id, policy.parameters(recurse=False))) == list(map(id, own))
+
+    def test_a_copy_has_its_own(self):
+        policy = ppo().policy
+        with known_parameters(policy):
+            copy = deepcopy(policy)
+        copied = list(copy.parameters())
+        assert not set(map(id, copied)) & set(map(id, policy.parameters()))
+        assert set(map(id, copied)) == set(map(id, dict(copy.named_parameters()).values()))
 
 
 class TestThreads:
