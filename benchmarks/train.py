@@ -1,8 +1,9 @@
-"""Speed of training: the whole command against rl_zoo3's, `RLTrainer.fit` against `learn()`, and `--fast`.
+"""Speed of training: the whole command against rl_zoo3's, `RLTrainer.fit` against `learn()`, `--fast`, and `--async-eval`.
 
-    python benchmarks/train.py [--rounds 3] [--steps 50000] [--only command fit fast] [--json benchmarks/results]
+    python benchmarks/train.py [--rounds 3] [--steps 50000] [--only command fit fast async] [--json benchmarks/results]
 
-Both contenders of a row run in turns in one go. `fit` and `learn()` end with the same weights, which is checked.
+Both contenders of a row run in turns in one go. `fit` and `learn()` end with the same weights, which is checked, and so do
+runs with and without `--async-eval`, whose evaluations are compared, too.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 
 from comparison import alternate, median, report
 
+KINDS = ("command", "fit", "fast", "async")
 # Lightning's set-up may take this long, in seconds, before it counts against `fit`.
 SET_UP = 0.5
 SMALL = {"learning_starts": 100}
@@ -52,7 +54,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=50_000, help="env steps of the whole command")
-    parser.add_argument("--only", nargs="+", default=["command", "fit", "fast"], choices=["command", "fit", "fast"])
+    parser.add_argument("--only", nargs="+", default=list(KINDS), choices=KINDS)
     parser.add_argument("--algos", nargs="+", default=list(CASES), choices=list(CASES))
     parser.add_argument("--json", type=Path, default=None, help="folder for the JSON files")
     args = parser.parse_args()
@@ -63,6 +65,8 @@ def main() -> None:
         compare_loops(args.rounds, args.algos, args.json)
     if "fast" in args.only:
         compare_fast(args.rounds, args.json)
+    if "async" in args.only:
+        compare_evaluations(args.rounds, args.steps, args.json)
 
 
 def compare_commands(rounds: int, steps: int, folder: Path | None) -> None:
@@ -101,6 +105,56 @@ def compare_fast(rounds: int, folder: Path | None) -> None:
     columns = ["algorithm", "learn() steps/s", "--fast steps/s", "ratio"]
     rows = [["ppo", steps / learn, steps / fast, learn / fast]]
     report("--fast", columns, rows, folder and folder / "train_fast.json", figures=times)
+
+
+def compare_evaluations(rounds: int, steps: int, folder: Path | None) -> None:
+    """Training with evaluations that it waits for against `--async-eval`, from the first env step to the last result."""
+    ends: dict[str, Any] = {}
+    contenders = {name: _evaluated(steps, ends, is_async=name == "async") for name in ("waiting", "async")}
+    # A Ray for all rounds: what is compared is training, not the start of a cluster.
+    _evaluated(steps // 10, {}, is_async=True)(0)
+    times = alternate(contenders, rounds)
+    waiting, ours = median(times["waiting"]), median(times["async"])
+    spent = median([ends["waiting", number][1] for number in range(rounds)])
+    same = all(ends["waiting", number][0] == ends["async", number][0] for number in range(rounds))
+    row = ["ppo CartPole-v1", waiting, ours, waiting - ours, (waiting - ours) / spent, "same" if same else "DIFFERENT"]
+    columns = ["20 evaluations of 20 episodes", "waiting s", "async s", "saved s", "of evaluations", "results"]
+    report("--async-eval", columns, [row], folder and folder / "train_async.json", figures=times)
+
+
+def _evaluated(steps: int, ends: dict[str, Any], *, is_async: bool) -> Callable[[int], float]:
+    def run(number: int) -> float:
+        from lit_sb3_ray import ExperimentManager
+        from lit_sb3_ray.experiment.evaluations import EvaluationCallback
+
+        spent = 0.0
+        original = EvaluationCallback._evaluate
+
+        def timed(callback: Any) -> Any:
+            nonlocal spent
+            begun = time.perf_counter()
+            result = original(callback)
+            spent += time.perf_counter() - begun
+            return result
+
+        with tempfile.TemporaryDirectory() as folder:
+            manager = ExperimentManager(
+                None, "ppo", "CartPole-v1", folder, n_timesteps=steps, eval_freq=max(1, steps // 20), n_eval_episodes=20,
+                seed=number, verbose=0, device="cpu", num_threads=1, vec_env_type="dummy", async_eval=is_async,
+            )  # fmt: skip
+            model = manager.setup_experiment()
+            EvaluationCallback._evaluate = timed  # type: ignore[method-assign]
+            begun = time.perf_counter()
+            try:
+                manager.learn(model)
+            finally:
+                EvaluationCallback._evaluate = original  # type: ignore[method-assign]
+            elapsed = time.perf_counter() - begun
+            result = (manager.run.evaluations.read_bytes(), _weights(model).tolist())
+        ends["async" if is_async else "waiting", number] = (result, spent)
+        return elapsed
+
+    return run
 
 
 def _command(module: str, steps: int, *words: str) -> Callable[[int], float]:

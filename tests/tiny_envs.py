@@ -1,9 +1,13 @@
 """Small environments whose every number can be worked out by hand; importing this module registers them.
 
-`TinyCount-v0`, `TinyGoal-v0`, `TinyImage-v0`, `TinyMask-v0`, `TinyBroken-v0`.
+`TinyCount-v0`, `TinyGoal-v0`, `TinyImage-v0`, `TinyMask-v0`, `TinyBroken-v0`, `TinyMasked-v0`, `TinyFailing-v0`,
+`TinyTelling-v0`.
 """
 
 from __future__ import annotations
+
+import os
+import signal
 
 import gymnasium as gym
 import numpy as np
@@ -143,12 +147,56 @@ class BrokenEnv(gym.Env):
         return observation, self._value("reward"), self.count >= self.length, False, {}
 
 
+class MaskedEnv(MaskEnv):
+    """`MaskEnv` under the name that MaskablePPO asks for."""
+
+    def action_masks(self):
+        return self.allowed()
+
+
+class FailingEnv(CountEnv):
+    """In step `at`, counted over all episodes, it raises an error or kills its process; with a file `once` only once.
+
+    With `what="build"` it cannot be built.
+    """
+
+    def __init__(self, at=0, what="raise", once=None, **kwargs):
+        super().__init__(**kwargs)
+        self.left, self.what, self.once = at, what, once
+        if what == "build":
+            raise ValueError("no such simulator")
+
+    def step(self, action):
+        self.left -= 1
+        if self.left == 0 and not (self.once and os.path.exists(self.once)):
+            if self.once:
+                open(self.once, "w").close()
+            if self.what == "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise ValueError("out of order")
+        return super().step(action)
+
+
+class TellingEnv(CountEnv):
+    """Rewards each step with the number of torch's threads, and with a hundred more where a GPU may be seen."""
+
+    def step(self, action):
+        import torch
+
+        observation, _, terminated, truncated, info = super().step(action)
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES") == ""
+        return observation, float(torch.get_num_threads() + (0 if hidden else 100)), terminated, truncated, info
+
+
 for _name, _class in {
     "TinyCount": CountEnv,
     "TinyGoal": GoalEnv,
     "TinyImage": ImageEnv,
     "TinyMask": MaskEnv,
     "TinyBroken": BrokenEnv,
+    "TinyMasked": MaskedEnv,
+    "TinyFailing": FailingEnv,
+    "TinyTelling": TellingEnv,
 }.items():
     if f"{_name}-v0" not in gym.registry:
         gym.register(id=f"{_name}-v0", entry_point=f"{__name__}:{_class.__name__}")

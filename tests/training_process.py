@@ -14,7 +14,7 @@ import shutil
 import signal
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -105,6 +105,7 @@ def start(
     callbacks: Sequence[BaseCallback | pl.Callback] = (),
     photographs: Path | None = None,
     killed_at: int | None = None,
+    variables: Mapping[str, str] | None = None,
 ) -> Training:
     """Starts `lit-sb3-ray train` in a folder.
 
@@ -114,11 +115,14 @@ def start(
         callbacks: Further callbacks.
         photographs: Where to copy the run folder to before each change of a file in it, from the first checkpoint on.
         killed_at: Which of these changes `kill -9` comes before.
+        variables: Environment variables beside those of this process.
     """
     folder.mkdir(parents=True, exist_ok=True)
     log = folder / f"output_{next(COUNT)}.txt"
     hook = None if photographs is None and killed_at is None else _BeforeChanges(folder, photographs, killed_at)
-    process = CONTEXT.Process(target=_main, args=(folder, [*QUIET, *words], callbacks, log, hook), daemon=True)
+    process = CONTEXT.Process(
+        target=_main, args=(folder, [*QUIET, *words], callbacks, log, hook, variables or {}), daemon=True
+    )
     process.start()
     return Training(process, log)
 
@@ -130,9 +134,9 @@ def train(folder: Path, words: Sequence[str], callbacks: Sequence[BaseCallback |
     return only_run(folder)
 
 
-def resume(run: Path, *words: str) -> Path:
+def resume(run: Path, *words: str, variables: Mapping[str, str] | None = None) -> Path:
     """Goes on with a run, in a process of its own, to the end; the run folder."""
-    training = start(run.parents[2], ["--resume", str(run), *words])
+    training = start(run.parents[2], ["--resume", str(run), *words], variables=variables)
     assert training.wait() == 0, training.log.read_text()
     return run
 
@@ -218,7 +222,9 @@ def _main(
     callbacks: Sequence[BaseCallback | pl.Callback],
     log: Path,
     hook: _BeforeChanges | None,
+    variables: Mapping[str, str],
 ) -> None:
+    os.environ.update(variables)
     with log.open("ab") as file:
         os.dup2(file.fileno(), 1)
         os.dup2(file.fileno(), 2)

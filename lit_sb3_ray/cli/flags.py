@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -142,3 +143,39 @@ def whole_number(minimum: int) -> Callable[[str], int]:
         return number
 
     return read
+
+
+def number_or_auto(text: str) -> int | str:
+    """Reads a whole number from 1 on, or the word `auto`.
+
+    Args:
+        text: The word as typed.
+
+    Returns:
+        The number or the word.
+
+    Raises:
+        argparse.ArgumentTypeError: It is neither.
+    """
+    return text if text == "auto" else whole_number(1)(text)
+
+
+def positive_number(text: str) -> float:
+    """Reads a number above zero.
+
+    Args:
+        text: The word as typed.
+
+    Returns:
+        The number.
+
+    Raises:
+        argparse.ArgumentTypeError: It is no number, not above zero, or infinite.
+    """
+    try:
+        number = float(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
+    if not 0 < number < math.inf:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return number

@@ -27,7 +27,13 @@ class Command:
 
 COMMANDS = {
     "train": Command("lit_sb3_ray.cli.train", "train an agent, evaluate it and save it; continue a run"),
+    "tune": Command("lit_sb3_ray.cli.tune", "search hyperparameters: many trials at once on Ray"),
+    "sweep": Command("lit_sb3_ray.cli.sweep", "train algorithms, environments and seeds in every combination, and compare"),
     "enjoy": Command("lit_sb3_ray.cli.enjoy", "play a trained agent and report its episodes"),
+    "status": Command("lit_sb3_ray.cli.status", "tell where a study stands, running or not"),
+    "stop": Command("lit_sb3_ray.cli.stop", "end a running study in good order"),
+    "best": Command("lit_sb3_ray.cli.best", "print or save the hyperparameters of a study's best trials"),
+    "report": Command("lit_sb3_ray.cli.report", "write the reports of a study: page, figures, best.yml, table"),
 }
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import sys
+from typing import TextIO
 
 from tqdm import tqdm
 
@@ -10,7 +12,16 @@ _LEVELS = {0: logging.WARNING, 1: logging.INFO}
 
 
 class _BesideBar(logging.StreamHandler):  # type: ignore[type-arg]
-    """Writes to standard error; a progress bar that is drawn there makes way and comes back below."""
+    """Writes to standard error, whatever that is at the moment; a bar or a table that is drawn there makes way."""
+
+    @property
+    def stream(self) -> TextIO:
+        """Standard error; what draws there in place puts something of its own in front of it."""
+        return sys.stderr
+
+    @stream.setter
+    def stream(self, value: TextIO) -> None:
+        """Keeps standard error, which the base class sets once."""
 
     def emit(self, record: logging.LogRecord) -> None:
         with tqdm.external_write_mode(self.stream):

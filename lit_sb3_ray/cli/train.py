@@ -15,9 +15,11 @@ from typing import TYPE_CHECKING
 from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
 from lit_sb3_ray.cli.output import set_up_logging, spread
 from lit_sb3_ray.cli.train_parser import build_parser
+from lit_sb3_ray.cli.tune import optimize, study_settings
 from lit_sb3_ray.errors import ConfigError, unknown
-from lit_sb3_ray.experiment.arguments import resumed_arguments, train_arguments
+from lit_sb3_ray.experiment.arguments import FROM_STUDY, resumed_arguments, train_arguments
 from lit_sb3_ray.experiment.locate import check_model_file
+from lit_sb3_ray.experiment.study_options import StudyOptions
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.manager import ExperimentManager
@@ -46,7 +48,7 @@ def run(argv: Sequence[str]) -> int:
     if args.dry_run:
         print(manager.describe())
         return 0
-    return _optimize(manager, args) if args.optimize_hyperparameters else _train(manager, args)
+    return optimize(manager, args) if args.optimize_hyperparameters else _train(manager, args)
 
 
 def read_settings(flags: ParsedFlags) -> argparse.Namespace:
@@ -62,14 +64,46 @@ def read_settings(flags: ParsedFlags) -> argparse.Namespace:
         ConfigError: `--resume` names no run, or another flag contradicts that run.
     """
     args = flags.values
+    if args.optimize_hyperparameters:
+        return study_settings(flags)
+    if args.from_study:
+        args = study_trial_settings(flags)
     if args.resume:
         from lit_sb3_ray.experiment.run_folder import open_run, read_arguments
 
         saved = read_arguments(open_run(args.resume))
         return argparse.Namespace(**resumed_arguments(saved, flags.given, args.resume))
-    if args.seed < 0:
-        args.seed = secrets.randbelow(MAX_SEED)
+    args.seed = drawn_seed(args.seed)
     return args
+
+
+def study_trial_settings(flags: ParsedFlags) -> argparse.Namespace:
+    """Settles the settings of a run that trains as a trial of a study did.
+
+    Args:
+        flags: The parsed command line, with `from_study`; whatever else it gives goes over the study's.
+
+    Returns:
+        The settings, with the study's algorithm, env, seed, budget and evaluation.
+
+    Raises:
+        ConfigError: There is no such study or trial.
+    """
+    from lit_sb3_ray.tuning.rows import SEED
+    from lit_sb3_ray.tuning.storage import find_trial
+    from lit_sb3_ray.tuning.study_folder import open_study_folder
+
+    args, given = flags.values, flags.given
+    _, storage, name, saved = open_study_folder(args.from_study)
+    row = find_trial(storage, name, args.trial_id)
+    kept = {key: value for key, value in saved.items() if key in FROM_STUDY}
+    kept |= {"seed": row.user_attrs.get(SEED, saved.get("seed", -1)), "trial_id": row.number}
+    return argparse.Namespace(**train_arguments({**kept, **given, "storage": storage, "study_name": name}))
+
+
+def drawn_seed(seed: int) -> int:
+    """The seed asked for, or a drawn one where none, that is a negative one, is."""
+    return secrets.randbelow(MAX_SEED) if seed < 0 else seed
 
 
 def check_settings(args: argparse.Namespace) -> None:
@@ -145,6 +179,7 @@ def build_manager(args: argparse.Namespace) -> ExperimentManager:
     from lit_sb3_ray.experiment.manager import ExperimentManager
 
     names = logger_names(args)
+    studying = args.optimize_hyperparameters
     return ExperimentManager(
         args,
         args.algo,
@@ -184,7 +219,7 @@ def build_manager(args: argparse.Namespace) -> ExperimentManager:
         show_progress=args.progress,
         trial_id=args.trial_id,
         n_envs=args.n_envs,
-        resume=args.resume,
+        resume="" if studying else args.resume,
         loggers=names,
         wandb=wandb_settings(args, int(time.time())) if names and "wandb" in names else None,
         fast=args.fast,
@@ -192,8 +227,36 @@ def build_manager(args: argparse.Namespace) -> ExperimentManager:
         profiler=args.profiler,
         keep_checkpoints=args.keep_checkpoints,
         log_freq=args.log_freq,
+        async_eval=args.async_eval,
         gym_packages=args.gym_packages,
         num_threads=args.num_threads,
+        search_space=args.search_space,
+        seeds_per_trial=args.seeds_per_trial,
+        trial_objective=args.objective,
+        study_options=study_options(args),
+        envs_per_actor=args.envs_per_actor,
+        env_cpus=args.env_cpus,
+        env_timeout=args.env_timeout,
+        max_env_restarts=args.max_env_restarts,
+    )
+
+
+def study_options(args: argparse.Namespace) -> StudyOptions:
+    """Builds how a study's trials are carried out.
+
+    Args:
+        args: The settings.
+    """
+    return StudyOptions(
+        cpus_per_trial=args.cpus_per_trial,
+        gpus_per_trial=args.gpus_per_trial,
+        max_failures=args.max_failures,
+        time_budget=args.time_budget,
+        entrance="join" if args.join else "resume" if args.resume and args.optimize_hyperparameters else "new",
+        warm_start=args.warm_start,
+        checkpoint_every=args.checkpoint_every,
+        retrain_best=args.retrain_best,
+        storage_path=args.storage_path,
     )
 
 
@@ -238,22 +301,3 @@ def _train(manager: ExperimentManager, args: argparse.Namespace) -> int:
     if talks:
         print(run_folder)
     return 0
-
-
-def _optimize(manager: ExperimentManager, args: argparse.Namespace) -> int:
-    talks = args.verbose > 0
-    if talks:
-        print(f"Study of {args.algo} on {args.env}, seed {args.seed}")
-    result = manager.hyperparameters_optimization()
-    if result.number is None:
-        print(f"No trial is complete; what happened is in {result.path}", file=sys.stderr)
-    elif talks:
-        print(f"Best trial: {result.number}, mean reward {result.value:.2f}")
-        for name, value in result.params.items():
-            print(f"  {name}: {value}")
-        words = ["lit-sb3-ray", "train", "--algo", args.algo, "--env", args.env, "--conf-file", str(result.best_path)]
-        print(f"Train with it: {shlex.join(words)}")
-        print(result.path)
-    if manager.stop_signal is not None:
-        return 128 + manager.stop_signal
-    return 0 if result.number is not None else 1

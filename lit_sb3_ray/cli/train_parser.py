@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from lit_sb3_ray.cli.flags import AssignmentsAction, FlagParser, boolean, whole_number
+from lit_sb3_ray.cli.flags import AssignmentsAction, FlagParser, boolean, number_or_auto, positive_number, whole_number
+from lit_sb3_ray.cli.study_flags import add_study
 from lit_sb3_ray.experiment.arguments import train_arguments
-from lit_sb3_ray.tuning.pruners import PRUNERS
-from lit_sb3_ray.tuning.samplers import SAMPLERS
 
 LOGGERS = ("tensorboard", "csv", "wandb", "mlflow", "none")
 
@@ -22,14 +21,25 @@ def build_parser() -> FlagParser:
         epilog="Frequencies are in env steps, whatever the number of envs. Exit codes: 0 done, 2 bad input, "
         "130 and 143 stopped by a signal after saving, 1 any other error.",
     )
-    _add_experiment(parser)
-    _add_envs(parser)
-    _add_evaluation(parser)
-    _add_logging(parser)
-    _add_speed(parser)
-    _add_study(parser)
+    add_training(parser)
+    _add_start(parser)
+    _add_trial(parser)
     parser.set_defaults(**train_arguments())
     return parser
+
+
+def add_training(parser: FlagParser) -> None:
+    """Adds to a parser what `train` and `tune` share.
+
+    Args:
+        parser: The parser.
+    """
+    _add_experiment(parser)
+    add_envs(parser)
+    add_evaluation(parser)
+    _add_logging(parser)
+    add_speed(parser)
+    add_study(parser)
 
 
 def _add_experiment(parser: FlagParser) -> None:
@@ -60,6 +70,13 @@ def _add_experiment(parser: FlagParser) -> None:
         "may be given several times",
     )
     group.add_argument(
+        "--dry-run", action="store_true", help="print what would be trained and written, start and write nothing"
+    )
+
+
+def _add_start(parser: FlagParser) -> None:
+    group = parser.add_argument_group("going on from what is there")
+    group.add_argument(
         "-i",
         "--trained-agent",
         metavar="ZIP",
@@ -76,12 +93,11 @@ def _add_experiment(parser: FlagParser) -> None:
     group.add_argument(
         "--resume", metavar="RUN", help="go on with the run in this folder, from its last checkpoint and with its settings"
     )
-    group.add_argument(
-        "--dry-run", action="store_true", help="print what would be trained and written, start and write nothing"
-    )
+    group.add_argument("-uuid", "--uuid", action="store_true", help="end the run folder's name with a unique id")
 
 
-def _add_envs(parser: FlagParser) -> None:
+def add_envs(parser: FlagParser) -> None:
+    """Adds the flags of environments."""
     group = parser.add_argument_group("environments")
     group.add_argument(
         "--gym-packages", nargs="+", metavar="MODULE", help="modules to import first, because they register environments"
@@ -106,11 +122,38 @@ def _add_envs(parser: FlagParser) -> None:
     group.add_argument(
         "--vec-env",
         choices=("auto", "ray", "dummy", "subproc"),
-        help="where the environments run: in this process (dummy, auto) or in Ray actors (ray; subproc means the same)",
+        help="where the environments run: in this process (dummy), in Ray actors (ray; subproc means the same), or where "
+        "training is over first by a step that is timed at the start (auto, the default)",
+    )
+    group.add_argument(
+        "--envs-per-actor",
+        type=number_or_auto,
+        metavar="N|auto",
+        help="environments that a Ray actor steps at most; auto (default): as many actors as there are processors",
+    )
+    group.add_argument(
+        "--env-cpus",
+        type=positive_number,
+        metavar="X",
+        help="CPUs that Ray reserves for each env actor, such as 0.5 (default: an equal share of the free ones, at most 1)",
+    )
+    group.add_argument(
+        "--env-timeout",
+        type=positive_number,
+        metavar="S",
+        help="seconds after which an environment that does not answer is replaced; with --vec-env auto, too, all then run in "
+        "Ray actors (default: never)",
+    )
+    group.add_argument(
+        "--max-env-restarts",
+        type=whole_number(0),
+        metavar="K",
+        help="how often each env actor may be replaced, one that has died or hangs (default: %(default)s)",
     )
 
 
-def _add_evaluation(parser: FlagParser) -> None:
+def add_evaluation(parser: FlagParser) -> None:
+    """Adds the flags of evaluation and saving."""
     group = parser.add_argument_group("evaluation and saving")
     group.add_argument(
         "--eval-freq", type=int, metavar="N", help="evaluate every N env steps; 0 or less never (default: %(default)s)"
@@ -120,6 +163,11 @@ def _add_evaluation(parser: FlagParser) -> None:
     )
     group.add_argument(
         "--n-eval-envs", type=whole_number(1), metavar="N", help="evaluation environments (default: %(default)s)"
+    )
+    group.add_argument(
+        "--async-eval",
+        action="store_true",
+        help="evaluate a copy of the model in a Ray actor while training goes on; the same results, but they arrive later",
     )
     group.add_argument(
         "--save-freq",
@@ -137,7 +185,6 @@ def _add_evaluation(parser: FlagParser) -> None:
         "--save-replay-buffer", action="store_true", help="save the replay buffer with the final model, where there is one"
     )
     group.add_argument("-f", "--log-folder", metavar="DIR", help="run folders go to DIR/<algo>/ (default: %(default)s)")
-    group.add_argument("-uuid", "--uuid", action="store_true", help="end the run folder's name with a unique id")
 
 
 def _add_logging(parser: FlagParser) -> None:
@@ -167,7 +214,8 @@ def _add_logging(parser: FlagParser) -> None:
     group.add_argument("-tags", "--wandb-tags", nargs="+", metavar="TAG", help="W&B tags, such as -tags optimized pr-123")
 
 
-def _add_speed(parser: FlagParser) -> None:
+def add_speed(parser: FlagParser) -> None:
+    """Adds the flags of device and speed."""
     group = parser.add_argument_group("device and speed")
     group.add_argument("--device", metavar="NAME", help="where the networks are: auto (default), cpu, cuda, cuda:1, ...")
     group.add_argument("--num-threads", type=int, metavar="N", help="CPU threads of the learner; 0 or less chooses them")
@@ -177,35 +225,19 @@ def _add_speed(parser: FlagParser) -> None:
     group.add_argument("--fast", action="store_true", help="speed-ups whose results are not bit for bit those without them")
 
 
-def _add_study(parser: FlagParser) -> None:
-    group = parser.add_argument_group("hyperparameter studies")
-    group.add_argument(
-        "-optimize", "--optimize-hyperparameters", action="store_true", help="search hyperparameters instead of training"
-    )
-    group.add_argument("--n-trials", type=int, metavar="N", help="trials this command runs (default: %(default)s)")
-    group.add_argument(
-        "--max-total-trials",
-        type=int,
-        metavar="N",
-        help="trials of the whole study, all commands together; goes over --n-trials",
-    )
-    group.add_argument("--n-jobs", type=int, metavar="N", help="trials at once; in this version always one")
-    group.add_argument("--sampler", choices=SAMPLERS, help="what proposes hyperparameters (default: %(default)s)")
-    group.add_argument("--pruner", choices=PRUNERS, help="what cuts poor trials short (default: %(default)s)")
-    group.add_argument("--n-startup-trials", type=int, metavar="N", help="random trials at the start (default: %(default)s)")
-    group.add_argument(
-        "--n-evaluations",
-        type=int,
-        metavar="N",
-        help="evaluations a trial (default: one each 100k env steps, at least 5 with asha)",
-    )
-    group.add_argument("--storage", metavar="URL", help="Optuna storage: a URL, or a path ending in .log for a journal file")
-    group.add_argument("--study-name", metavar="NAME", help="the study's name in the storage")
+def _add_trial(parser: FlagParser) -> None:
+    group = parser.add_argument_group("training with what a study has found")
     group.add_argument(
         "--trial-id",
         type=int,
         metavar="ID",
         help="train with the hyperparameters of this trial of the study, counted from 0 (default: those of its best trial)",
     )
-    group.add_argument("--optimization-log-path", metavar="DIR", help="keep each trial's evaluations and best model under DIR")
-    group.add_argument("--no-optim-plots", action="store_true", help="draw no figures of the study")
+    group.add_argument(
+        "--from-study",
+        metavar="STUDY",
+        help="train as a trial of the study in this folder did, with its seed, budget and evaluation",
+    )
+    group.add_argument(
+        "-optimize", "--optimize-hyperparameters", action="store_true", help="search hyperparameters instead: see `tune`"
+    )

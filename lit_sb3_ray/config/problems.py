@@ -14,6 +14,7 @@ EXTRAS = {
     "jax": "jax",
     "flax": "jax",
     "sbx": "jax",
+    "matplotlib": "plots",
     "minigrid": "minigrid",
     "mlflow": "mlflow",
     "moviepy": "video",

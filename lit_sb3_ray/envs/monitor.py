@@ -112,6 +112,15 @@ class EpisodeRecorder(VecEnv):
                     self._logs[index].write(episode)
         return result
 
+    def record(self, index: int, episode: Mapping[str, Any]) -> None:
+        """Writes an episode down that an environment has played by itself.
+
+        Args:
+            index: Index of the environment.
+            episode: What its Monitor tells, `info["episode"]`.
+        """
+        self._logs[index].write(episode)
+
     def step_async(self, actions: np.ndarray) -> None:
         """Hands the actions, shape `(n_envs, *action_shape)`, to the environment."""
         self._recorded.step_async(actions)

@@ -72,6 +72,9 @@ def build_vec_env(
         check_keywords(VecNormalize, normalize, what="normalize key", where=spec.where, positional=1)
     if frame_stack is not None and frame_stack < 1:
         raise ConfigError(f"frame_stack must be at least 1, got {frame_stack}")
+    check_keywords(
+        vec_env_cls, vec_env_kwargs or {}, what=f"vec_env_kwargs key of {vec_env_cls.__name__}", where=spec.where, positional=1
+    )
     factories = spec.factories(n_envs, seed)
     with contextlib.ExitStack() as undo:
         # VecEnv's own constructor takes spaces; the classes that step environments take builders.
@@ -80,19 +83,40 @@ def build_vec_env(
         env.seed(seed)
         if monitor is not None:
             env = EpisodeRecorder(env, monitor.folder, spec.env_id, _monitor_columns(spec), monitor.offsets)
-        for wrapper, arguments in vec_env_wrappers:
-            env = _wrap(spec, wrapper, env, arguments)
-        if stats_path is not None:
-            env = _load_normalize(env, stats_path, training=training)
-        elif normalize is not None:
-            frozen = {} if training else {"norm_reward": False, "training": False}
-            env = _wrap(spec, VecNormalize, env, {**normalize, **frozen})
-        if frame_stack is not None:
-            env = _wrap(spec, VecFrameStack, env, {"n_stack": frame_stack})
-        if _needs_transpose(env):
-            env = VecTransposeImage(env)
+        env = surround(
+            env,
+            spec,
+            vec_env_wrappers=vec_env_wrappers,
+            normalize=normalize,
+            training=training,
+            frame_stack=frame_stack,
+            stats_path=stats_path,
+        )
         undo.pop_all()
     return env
+
+
+def surround(
+    env: VecEnv,
+    spec: EnvSpec,
+    *,
+    vec_env_wrappers: Sequence[tuple[type[VecEnvWrapper], Mapping[str, Any]]] = (),
+    normalize: Mapping[str, Any] | None = None,
+    training: bool = True,
+    frame_stack: int | None = None,
+    stats_path: Path | None = None,
+) -> VecEnv:
+    """Puts the vectorised wrappers around environments; see `build_vec_env` for arguments, order and errors."""
+    for wrapper, arguments in vec_env_wrappers:
+        env = _wrap(spec, wrapper, env, arguments)
+    if stats_path is not None:
+        env = _load_normalize(env, stats_path, training=training)
+    elif normalize is not None:
+        frozen = {} if training else {"norm_reward": False, "training": False}
+        env = _wrap(spec, VecNormalize, env, {**normalize, **frozen})
+    if frame_stack is not None:
+        env = _wrap(spec, VecFrameStack, env, {"n_stack": frame_stack})
+    return VecTransposeImage(env) if _needs_transpose(env) else env
 
 
 def _wrap(spec: EnvSpec, wrapper: type[VecEnvWrapper], env: VecEnv, arguments: Mapping[str, Any]) -> VecEnv:

@@ -61,7 +61,25 @@ TRAIN_DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "profiler": None,
         "keep_checkpoints": 2,
         "log_freq": -1,
+        "async_eval": False,
         "n_envs": None,
+        "search_space": None,
+        "objective": "last",
+        "seeds_per_trial": 1,
+        "warm_start": False,
+        "cpus_per_trial": 1.0,
+        "gpus_per_trial": 0.0,
+        "max_failures": 3,
+        "checkpoint_every": 30.0,
+        "time_budget": None,
+        "retrain_best": 0,
+        "storage_path": "",
+        "join": "",
+        "from_study": None,
+        "envs_per_actor": None,
+        "env_cpus": None,
+        "env_timeout": None,
+        "max_env_restarts": 3,
     }
 )
 """The 43 settings rl_zoo3 has, in its order and with its names, then this package's own."""
@@ -82,12 +100,17 @@ def train_arguments(given: Mapping[str, Any] | None = None) -> dict[str, Any]:
 
 RESUME_MAY_CHANGE = frozenset(
     {
+        "async_eval",
         "device",
         "dry_run",
+        "env_cpus",
+        "env_timeout",
+        "envs_per_actor",
         "eval_freq",
         "keep_checkpoints",
         "log_freq",
         "log_interval",
+        "max_env_restarts",
         "n_timesteps",
         "num_threads",
         "profiler",
@@ -100,6 +123,58 @@ RESUME_MAY_CHANGE = frozenset(
     }
 )
 """Settings that may be given anew with `--resume`: none of them changes what has been trained so far."""
+
+
+STUDY_RESUME_MAY_CHANGE = frozenset(
+    {
+        "checkpoint_every",
+        "cpus_per_trial",
+        "dry_run",
+        "env_cpus",
+        "envs_per_actor",
+        "gpus_per_trial",
+        "join",
+        "max_failures",
+        "max_total_trials",
+        "n_jobs",
+        "n_startup_trials",
+        "n_trials",
+        "no_optim_plots",
+        "num_threads",
+        "optimization_log_path",
+        "optimize_hyperparameters",
+        "resume",
+        "retrain_best",
+        "sampler",
+        "storage",
+        "study_name",
+        "time_budget",
+        "verbose",
+    }
+)
+"""Settings of a study that may be given anew when it is gone on with: none of them changes what a trial is worth."""
+
+
+FROM_STUDY = frozenset(
+    {
+        "algo",
+        "conf_file",
+        "device",
+        "env",
+        "env_kwargs",
+        "eval_env_kwargs",
+        "eval_episodes",
+        "fast",
+        "gym_packages",
+        "hyperparams",
+        "n_envs",
+        "n_eval_envs",
+        "n_timesteps",
+        "precision",
+        "vec_env",
+    }
+)
+"""Settings of a study that a run has which trains as one of its trials did."""
 
 
 def resumed_arguments(saved: Mapping[str, Any], given: Mapping[str, Any], source: str) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Any
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import cut_evaluations, save_model
 from lit_sb3_ray.experiment.metrics import cut_metrics
-from lit_sb3_ray.experiment.run_folder import BEST, BEST_STATISTICS, RunFolder, replace_file
+from lit_sb3_ray.experiment.run_folder import BEST, BEST_STATISTICS, RunFolder, pending_files, pending_steps, replace_file
 from lit_sb3_ray.lit.checkpoint import MODEL, STATE, Training, link_or_copy, read_state, save_checkpoint
 
 logger = logging.getLogger(__name__)
@@ -63,8 +63,10 @@ class CheckpointSaver:
         if self.plan.keep > 0:
             noted = self.run.checkpoints / BOUNDARY
             noted.mkdir(parents=True, exist_ok=True)
-            for name in (BEST, BEST_STATISTICS):
-                link_or_copy(self.run.path / name, noted / name)
+            for old in pending_files(noted):
+                old.unlink()
+            for file in _noted_files(self.run.path):
+                link_or_copy(file, noted / file.name)
         return self.extra()
 
     def begin(self, num_timesteps: int) -> None:
@@ -93,7 +95,7 @@ class CheckpointSaver:
         return True
 
     def save(self, session: Training, marked: dict[str, Any] | None = None) -> Path | None:
-        """Takes a checkpoint now, if there is none of this env step yet, and lets old ones go.
+        """Takes a checkpoint now, unless there is one of this env step and its evaluations are done, and lets old ones go.
 
         Args:
             session: The training, at an iteration boundary.
@@ -105,11 +107,10 @@ class CheckpointSaver:
         if self.plan.keep < 1:
             return None
         folder = self.run.checkpoints / str(session.algorithm.num_timesteps)
-        if folder not in list_checkpoints(self.run):
+        if folder not in list_checkpoints(self.run) or (marked is None and pending_files(folder)):
             home = self.run.path if marked is None else self.run.checkpoints / BOUNDARY
             extra = self.extra() if marked is None else marked
-            files = [home / name for name in (BEST, BEST_STATISTICS)]
-            save_checkpoint(folder, session, extra, self.plan.buffer_limit, files)
+            save_checkpoint(folder, session, extra, self.plan.buffer_limit, _noted_files(home))
             logger.info("Checkpoint %s", folder)
         for old in list_checkpoints(self.run)[: -self.plan.keep]:
             # Out of sight first: a crash would leave a part of it, which looks like a whole one.
@@ -119,6 +120,11 @@ class CheckpointSaver:
 
     def _after(self, num_timesteps: int) -> int:
         return (num_timesteps // self.plan.freq + 1) * self.plan.freq if self.plan.freq > 0 else 0
+
+
+def _noted_files(folder: Path) -> list[Path]:
+    """The files of a run that a checkpoint holds: the best model, and copies whose evaluations are not recorded."""
+    return [folder / BEST, folder / BEST_STATISTICS, *pending_files(folder)]
 
 
 def list_checkpoints(run: RunFolder) -> list[Path]:
@@ -187,15 +193,19 @@ def rewind(run: RunFolder, checkpoint: Path) -> dict[str, Any]:
     state = read_state(checkpoint)
     steps, extra = int(state["num_timesteps"]), dict(state["extra"])
     # What a crash left goes first: the disk may be full of it.
-    for left in [*run.path.glob(".*.partial*"), *run.checkpoints.glob(".*")]:
+    for left in [*run.path.glob(".*.partial*"), *run.checkpoints.glob(".*"), *pending_files(run.path)]:
         shutil.rmtree(left) if left.is_dir() else left.unlink()
     for later in list_checkpoints(run):
         if int(later.name) > int(checkpoint.name):
             shutil.rmtree(later)
-    cut_evaluations(run.evaluations, steps)
+    # Evaluations that were not recorded at the checkpoint are done again.
+    for copy in pending_files(checkpoint):
+        link_or_copy(copy, run.path / copy.name)
+    again = pending_steps(checkpoint)
+    cut_evaluations(run.evaluations, steps, without=again)
     cut_metrics(run.metrics, steps)
     for file in run.path.glob("csv/version_*/metrics.csv"):
-        cut_metrics(file, steps)
+        cut_metrics(file, steps, without=again)
     for model in run.path.glob("rl_model_*_steps.zip"):
         number = model.stem.removeprefix("rl_model_").removesuffix("_steps")
         if number.isdigit() and int(number) > steps:

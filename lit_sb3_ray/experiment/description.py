@@ -8,6 +8,7 @@ import yaml
 
 from lit_sb3_ray.config.plain import to_plain
 from lit_sb3_ray.experiment.locate import algo_folder_name, env_folder_name
+from lit_sb3_ray.experiment.stepping import named
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.manager import ExperimentManager
@@ -43,7 +44,8 @@ def describe(manager: ExperimentManager) -> str:
 def _evaluation(manager: ExperimentManager) -> str:
     if manager.eval_freq < 1:
         return "none"
-    return f"{manager.n_eval_envs} envs, {manager.n_eval_episodes} episodes every {manager.eval_freq} env steps"
+    where = ", in a Ray actor while training goes on" if manager.async_eval else ""
+    return f"{manager.n_eval_envs} envs, {manager.n_eval_episodes} episodes every {manager.eval_freq} env steps{where}"
 
 
 def _stack(manager: ExperimentManager) -> list[str]:
@@ -55,7 +57,7 @@ def _stack(manager: ExperimentManager) -> list[str]:
         _call(manager.env_id, manager.get_env_kwargs()),
         _call("Monitor", resolved.monitor_kwargs),
         *(_call(wrapper.__name__, arguments) for wrapper, arguments in resolved.env_wrappers),
-        manager.vec_env_class().__name__,
+        named(manager),
         *(_call(wrapper.__name__, arguments) for wrapper, arguments in resolved.vec_env_wrappers),
         *normalize,
         *frames,
@@ -66,8 +68,10 @@ def _stack(manager: ExperimentManager) -> list[str]:
 def _writes(manager: ExperimentManager) -> list[str]:
     name = env_folder_name(manager.env_id)
     if manager.optimize_hyperparameters:
-        report = f"{manager.log_folder}/{algo_folder_name(manager.algo)}/report_{name}_<study>_<time>"
-        return [f"{report}.csv", f"{report}.best.yml"]
+        home = f"{manager.log_folder}/{algo_folder_name(manager.algo)}"
+        parts = ("study.yml", "study.log", "trials/", "output/", "report.html", "best.yml")
+        files = [f"{home}/{name}_study_<next number>/{part}" for part in parts]
+        return [*files, f"{home}/report_{name}_<study>_<time>.csv"]
     if manager.checkpoint is not None:
         folder = manager.save_path
     else:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from stable_baselines3.common.callbacks import BaseCallback, EvalCallback
+from stable_baselines3.common.callbacks import BaseCallback, EvalCallback, EventCallback
+from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.vec_env import VecEnv, sync_envs_normalization
 
+from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import RunFolder, replace_file
 from lit_sb3_ray.lit.evaluation import Evaluation, evaluate, evaluation_seed
 from lit_sb3_ray.lit.refusals import refusing
@@ -43,9 +46,11 @@ class EvaluationCallback(EvalCallback):
     It draws nothing from the training's random streams: a run learns the same with and without it.
     """
 
+    state_name = "EvaluationCallback"
+
     def __init__(
         self,
-        eval_env: VecEnv,
+        eval_env: VecEnv | None,
         plan: EvaluationPlan,
         run: RunFolder,
         callback_on_new_best: BaseCallback | None = None,
@@ -55,23 +60,21 @@ class EvaluationCallback(EvalCallback):
         """Prepares evaluations.
 
         Args:
-            eval_env: Where to play.
+            eval_env: Where to play; None for a subclass that plays elsewhere.
             plan: When and how.
             run: Where results and the best model go.
             callback_on_new_best: Called at each new best.
             callback_after_eval: Called after each evaluation; False ends training.
             verbose: 1 tells of each evaluation.
         """
-        super().__init__(
-            eval_env,
-            callback_on_new_best=callback_on_new_best,
-            callback_after_eval=callback_after_eval,
-            n_eval_episodes=plan.n_episodes,
-            eval_freq=plan.freq,
-            deterministic=plan.deterministic,
-            verbose=verbose,
-            warn=False,
-        )
+        # SB3's own wants an env in this process; what it sets beside that is what callbacks look for in their parent.
+        EventCallback.__init__(self, callback_after_eval, verbose)
+        self.callback_on_new_best = callback_on_new_best
+        if callback_on_new_best is not None:
+            callback_on_new_best.parent = self
+        self.eval_env = eval_env  # type: ignore[assignment]
+        self.n_eval_episodes, self.eval_freq, self.deterministic = plan.n_episodes, plan.freq, plan.deterministic
+        self.best_mean_reward = self.last_mean_reward = -np.inf
         self.plan = plan
         self.run = run
         self.next_at = plan.freq
@@ -82,7 +85,19 @@ class EvaluationCallback(EvalCallback):
         return {"best_mean_reward": float(self.best_mean_reward), "last_mean_reward": float(self.last_mean_reward)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Puts back what `state_dict` gave."""
+        """Puts back what `state_dict` gave.
+
+        Raises:
+            ConfigError: There are copies whose evaluation was not waited for.
+        """
+        if state.get("pending"):
+            raise ConfigError(
+                f"the evaluations at {', '.join(map(str, state['pending']))} env steps are still to be done: "
+                "the run goes on with async_eval=True only"
+            )
+        self._load_best(state)
+
+    def _load_best(self, state: dict[str, Any]) -> None:
         self.best_mean_reward = state["best_mean_reward"]
         self.last_mean_reward = state["last_mean_reward"]
 
@@ -96,16 +111,22 @@ class EvaluationCallback(EvalCallback):
         self.next_at = (self.model.num_timesteps // self.plan.freq + 1) * self.plan.freq
 
     def _on_step(self) -> bool:
+        return not self._is_due() or self._conclude(self.num_timesteps, self._evaluate())
+
+    def _is_due(self) -> bool:
         if self.num_timesteps < self.next_at:
-            return True
+            return False
         self.next_at = (self.num_timesteps // self.plan.freq + 1) * self.plan.freq
-        result = self._evaluate()
-        self._record(result)
+        return True
+
+    def _conclude(self, step: int, result: Evaluation) -> bool:
+        """Records an evaluation of the model of an env step and calls the callbacks; False ends training."""
+        self._record(step, result)
         going = True
         if result.mean_reward > self.best_mean_reward:
             logger.info("New best mean reward")
             self.best_mean_reward = result.mean_reward
-            save_model(self.model, self.run.best, self.run.best_statistics)
+            self._keep_best(step)
             if self.callback_on_new_best is not None:
                 going = self.callback_on_new_best.on_step()
         if self.callback is not None:
@@ -124,24 +145,32 @@ class EvaluationCallback(EvalCallback):
             use_masking=self.plan.use_masking,
         )
 
-    def _record(self, result: Evaluation) -> None:
+    def _keep_best(self, step: int) -> None:
+        save_model(self.model, self.run.best, self.run.best_statistics)
+
+    def _output(self) -> Logger:
+        """Where the metrics go."""
+        return self.logger
+
+    def _record(self, step: int, result: Evaluation) -> None:
         self.last_mean_reward = result.mean_reward
-        append_evaluation(self.history, self.num_timesteps, result)
+        append_evaluation(self.history, step, result)
         write_evaluations(self.run.evaluations, self.history)
         if self.verbose > 0:
             logger.info(
                 "Evaluation at %d steps: mean reward %.2f +/- %.2f, mean episode length %.1f",
-                self.num_timesteps,
+                step,
                 result.mean_reward,
                 result.std_reward,
                 result.mean_ep_length,
             )
-        self.logger.record("eval/mean_reward", result.mean_reward)
-        self.logger.record("eval/mean_ep_length", result.mean_ep_length)
+        output = self._output()
+        output.record("eval/mean_reward", result.mean_reward)
+        output.record("eval/mean_ep_length", result.mean_ep_length)
         if result.success_rate is not None:
-            self.logger.record("eval/success_rate", result.success_rate)
-        self.logger.record("time/total_timesteps", self.num_timesteps, exclude="tensorboard")
-        self.logger.dump(self.num_timesteps)
+            output.record("eval/success_rate", result.success_rate)
+        output.record("time/total_timesteps", step, exclude="tensorboard")
+        output.dump(step)
 
 
 History = dict[str, list[Any]]
@@ -180,12 +209,13 @@ def write_evaluations(path: Path, history: History) -> None:
     replace_file(path, lambda partial: np.savez(partial, **arrays))
 
 
-def cut_evaluations(path: Path, last_step: int) -> None:
-    """Removes the evaluations that are later than an env step."""
+def cut_evaluations(path: Path, last_step: int, without: Collection[int] = ()) -> None:
+    """Removes the evaluations that are later than an env step, and those at further ones."""
     history = read_evaluations(path)
-    kept = sum(step <= last_step for step in history["timesteps"])
-    if kept < len(history["timesteps"]):
-        write_evaluations(path, {name: rows[:kept] for name, rows in history.items()})
+    steps = history["timesteps"]
+    kept = [row for row, step in enumerate(steps) if step <= last_step and step not in without]
+    if len(kept) < len(steps):
+        write_evaluations(path, {name: [rows[row] for row in kept] for name, rows in history.items()})
 
 
 def save_model(model: Any, path: Path, statistics: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
@@ -91,7 +91,7 @@ def load_run(
         raise
 
 
-def load_model(path: Path, resolved: Hyperparams, env: VecEnv, device: str, seed: int) -> BaseAlgorithm:
+def load_model(path: Path | IO[bytes], resolved: Hyperparams, env: VecEnv, device: str, seed: int) -> BaseAlgorithm:
     """Loads a model to play with: without room for a replay buffer, and without schedules.
 
     Raises:

@@ -10,25 +10,29 @@ import numpy as np
 from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, LogEveryNTimesteps
-from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv, unwrap_vec_normalize
+from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from lit_sb3_ray.config.algorithms import nearest_built_in, resolve_algorithm
-from lit_sb3_ray.config.files import read_entries
-from lit_sb3_ray.config.hyperparams import Hyperparams, merge, origins, resolve, select_entry
+from lit_sb3_ray.config.hyperparams import Hyperparams, merge, origins, resolve
 from lit_sb3_ray.config.plain import copy_containers
 from lit_sb3_ray.envs import families
+from lit_sb3_ray.envs.candidates import playing_candidates
 from lit_sb3_ray.envs.monitor import MonitorFiles
 from lit_sb3_ray.envs.spec import EnvSpec
 from lit_sb3_ray.envs.vector import build_vec_env
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment import run_folder
+from lit_sb3_ray.experiment.async_evaluations import AsyncEvaluationCallback
 from lit_sb3_ray.experiment.checkpoints import latest_checkpoint, rewind
 from lit_sb3_ray.experiment.description import describe
+from lit_sb3_ray.experiment.entries import file_entry, saved_entry
 from lit_sb3_ray.experiment.evaluations import EvaluationCallback, EvaluationPlan, save_model
+from lit_sb3_ray.experiment.evaluator import EvaluatorRecipe
 from lit_sb3_ray.experiment.lock import RunLock
 from lit_sb3_ray.experiment.loggers import attach_sb3_logger
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.experiment.settings import ExperimentSettings
+from lit_sb3_ray.experiment.stepping import EnvSet, Stepping, env_sets, plan
 from lit_sb3_ray.experiment.training import train
 from lit_sb3_ray.experiment.warm_start import warm_start, warm_statistics
 from lit_sb3_ray.lit.evaluation import evaluate, evaluation_seed
@@ -36,6 +40,7 @@ from lit_sb3_ray.lit.refusals import reason, refusing
 from lit_sb3_ray.lit.speed import construction_threads
 
 if TYPE_CHECKING:
+    from lit_sb3_ray.experiment.remote_evaluator import RemoteEvaluator
     from lit_sb3_ray.tuning.study import StudyResult
 
 logger = logging.getLogger(__name__)
@@ -65,10 +70,11 @@ class ExperimentManager(ExperimentSettings):
         self.n_envs = self.given_n_envs or 1
         self.saved_hyperparams: dict[str, Any] = {}
         self.vec_env_kwargs: dict[str, Any] = {}
+        self._steppings: dict[EnvSet, Stepping] = {}
         self.stop_signal: int | None = None
         self.deterministic_eval = not (self.is_atari(self.env_id) or self.is_minigrid(self.env_id))
         self._resolved: Hyperparams | None = None
-        self._eval_env: VecEnv | None = None
+        self._eval_env: VecEnv | RemoteEvaluator | None = None
         self._env: VecEnv | None = None
         self._model: BaseAlgorithm | None = None
         self._lock: RunLock | None = None
@@ -88,24 +94,24 @@ class ExperimentManager(ExperimentSettings):
         """
         trial = None
         if self.checkpoint is not None:
-            raw, where = self._saved_entry()
+            raw, where = saved_entry(self)
             overrides = None
         else:
-            entry, where = self._entry()
+            entry, where = file_entry(self)
             trial = self._trial()
             raw = merge(entry, trial, self.custom_hyperparams)
             overrides = self.custom_hyperparams
         resolved = resolve(raw, self.algo, where, n_timesteps=self.n_timesteps, sources=origins(trial, overrides))
         self._resolved = resolved
         self.saved_hyperparams = resolved.saved
-        self.n_envs = 1 if nearest_built_in(self.algo) == "ars" else self.given_n_envs or resolved.n_envs
-        self._env_spec(eval_env=False).check()
-        self._env_spec(eval_env=True).check()
+        self.n_envs = self.given_n_envs or resolved.n_envs
+        self.env_spec(eval_env=False).check()
+        self.env_spec(eval_env=True).check()
         return copy_containers(raw), dict(resolved.saved)
 
     def entry(self) -> dict[str, Any]:
         """The file's hyperparameters for the env, unprocessed."""
-        return self._entry()[0]
+        return file_entry(self)[0]
 
     @property
     def hyperparams(self) -> Hyperparams:
@@ -164,20 +170,16 @@ class ExperimentManager(ExperimentSettings):
         Returns:
             The outermost wrapper.
         """
-        resolved = self.hyperparams
         files = None if eval_env or no_log else MonitorFiles(self.run.path, self.resumed_extra.get("monitor"))
+        stepping = self._stepping_of(EnvSet(n_envs, eval_env))
         return build_vec_env(
-            self._env_spec(eval_env),
+            self._playing_spec(n_envs) if not eval_env else self.env_spec(eval_env=True),
             n_envs,
             seed=evaluation_seed(self.seed, 0) if eval_env else self._env_seed(),
-            vec_env_cls=self.vec_env_class(),
-            vec_env_kwargs=self.vec_env_kwargs,
-            vec_env_wrappers=resolved.vec_env_wrappers,
-            normalize=resolved.normalize,
-            training=not eval_env,
-            frame_stack=resolved.frame_stack,
-            stats_path=warm_statistics(self.trained_agent, self.env_id) if self.is_warm_start else None,
+            vec_env_cls=stepping.vec_env_cls,
+            vec_env_kwargs=stepping.kwargs,
             monitor=files,
+            **self._env_stack(eval_env),
         )
 
     def uses_masking(self, env: VecEnv | None) -> bool:
@@ -260,8 +262,7 @@ class ExperimentManager(ExperimentSettings):
         if self.log_freq > 0:
             made.append(LogEveryNTimesteps(self.log_freq))
         if self.eval_freq > 0:
-            self._eval_env = self.create_envs(self.n_eval_envs, eval_env=True)
-            made.append(EvaluationCallback(self._eval_env, self._evaluation_plan(), self.run, verbose=self.verbose))
+            made.append(self._evaluations())
         return made
 
     # Training
@@ -331,7 +332,7 @@ class ExperimentManager(ExperimentSettings):
             optuna.TrialPruned: The trial's pruner has ended it.
             NonFiniteError: Its training has diverged.
         """
-        from lit_sb3_ray.tuning.study import objective
+        from lit_sb3_ray.tuning.trial import objective
 
         return objective(self, trial)
 
@@ -366,15 +367,19 @@ class ExperimentManager(ExperimentSettings):
         Raises:
             ConfigError: There is no such storage, study or trial.
         """
-        from lit_sb3_ray.tuning.conversion import convert as to_hyperparams
+        from lit_sb3_ray.tuning.rows import HYPERPARAMS
+        from lit_sb3_ray.tuning.space.conversion import convert as to_hyperparams
         from lit_sb3_ray.tuning.storage import find_trial
 
         if isinstance(storage, int):
             storage, trial_id = None, storage
-        params = find_trial(storage or self.storage, study_name or self.study_name, trial_id, self.algo).params
+        trial = find_trial(storage or self.storage, study_name or self.study_name, trial_id, self.algo)
         if not convert:
-            return params
-        return to_hyperparams(self.algo, params, self.entry(), self.custom_hyperparams, self.given_n_envs)
+            return trial.params
+        if HYPERPARAMS in trial.user_attrs:
+            # A study's budget is often a short one; how long to train is for the file or the command line to say.
+            return {name: value for name, value in trial.user_attrs[HYPERPARAMS].items() if name != "n_timesteps"}
+        return to_hyperparams(self.algo, trial.params, self.entry(), self.custom_hyperparams, self.given_n_envs)
 
     # Families of envs
 
@@ -387,36 +392,6 @@ class ExperimentManager(ExperimentSettings):
 
     # Inside
 
-    def _entry(self) -> tuple[dict[str, Any], str]:
-        """The file's hyperparameters for the env, and where they stand."""
-        source = read_entries(self.config, self.algo)
-        entry, key = select_entry(source, self.env_id, self.is_atari(self.env_id))
-        return entry, f"{source.label}, entry {key}"
-
-    def _saved_entry(self) -> tuple[dict[str, Any], str]:
-        """The hyperparameters of the run to go on with, and where they stand.
-
-        A function or an object has no more than its name in `config.yml`: such are read again from where they came from.
-        """
-        saved, where = run_folder.read_hyperparameters(self.run), str(self.run.settings / "config.yml")
-        try:
-            resolve(saved, self.algo, where, n_timesteps=self.n_timesteps)
-        except ConfigError as refused:
-            hint = "a value that no file can hold is read again from --conf-file"
-            if self.config is None:
-                raise ConfigError(f"{refused}; {hint}, and the run had none") from refused
-            try:
-                entry, source = self._entry()
-            except ConfigError as error:
-                raise ConfigError(f"{refused}; {hint}, but {error}") from error
-            raw = merge(entry, None, self.custom_hyperparams)
-            if raw.keys() != saved.keys():
-                changed = ", ".join(sorted(raw.keys() ^ saved.keys()))
-                raise ConfigError(f"{refused}; {hint}, but {source} has other keys by now: {changed}") from refused
-            logger.warning("Hyperparameters are read again from %s: %s", source, refused)
-            return raw, source
-        return saved, where
-
     def _trial(self) -> dict[str, Any] | None:
         """The hyperparameters of the trial that this is or that is asked for; a study named without a trial means its best."""
         asked = self.trial_id is not None or self.storage or self.study_name
@@ -424,7 +399,8 @@ class ExperimentManager(ExperimentSettings):
             return self.trial_hyperparams
         return self.load_trial(self.storage, self.study_name, self.trial_id)
 
-    def _env_spec(self, eval_env: bool) -> EnvSpec:
+    def env_spec(self, eval_env: bool) -> EnvSpec:
+        """The recipe of one env, of training or of evaluation."""
         resolved = self.hyperparams
         return EnvSpec(
             self.env_id,
@@ -458,15 +434,51 @@ class ExperimentManager(ExperimentSettings):
             run_folder.remove(self._run)
             self._run = None
 
-    def vec_env_class(self) -> type[VecEnv]:
-        """The class that steps the envs together: a subclass's own, `RayVecEnv` where asked for, else SB3's in-process one."""
-        if self.default_vec_env_cls is not None:
-            return self.default_vec_env_cls
-        if self.vec_env_type not in ("ray", "subproc"):
-            return DummyVecEnv
-        from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
+    def _playing_spec(self, n_envs: int) -> EnvSpec:
+        """The recipe of one of some training envs; ARS lets candidates play in several of them at the same time."""
+        spec = self.env_spec(eval_env=False)
+        is_shared = n_envs > 1 and nearest_built_in(self.algo) == "ars"
+        return playing_candidates(spec, self._env_stack(eval_env=False)) if is_shared else spec
 
-        return RayVecEnv
+    def _env_stack(self, eval_env: bool) -> dict[str, Any]:
+        """The vectorised wrappers around the envs, as `build_vec_env` takes them."""
+        resolved = self.hyperparams
+        statistics = warm_statistics(self.trained_agent, self.env_id) if self.is_warm_start else None
+        return {
+            "vec_env_wrappers": resolved.vec_env_wrappers,
+            "normalize": resolved.normalize,
+            "training": not eval_env,
+            "frame_stack": resolved.frame_stack,
+            "stats_path": None if statistics is None else statistics.absolute(),
+        }
+
+    def _evaluations(self) -> EvaluationCallback:
+        """The evaluations on the way, with the envs or the actor that they are played in."""
+        masking = self.hyperparams.use_masking is not False
+        plan = EvaluationPlan(self.eval_freq, self.n_eval_episodes, self.deterministic_eval, self.seed, masking)
+        if not self.async_eval:
+            self._eval_env = self.create_envs(self.n_eval_envs, eval_env=True)
+            return EvaluationCallback(self._eval_env, plan, self.run, verbose=self.verbose)
+        # Before the actor takes its CPU, all are counted together.
+        self._stepping_of(EnvSet(self.n_envs, is_evaluation=False))
+        recipe = EvaluatorRecipe(
+            self.env_spec(eval_env=True),
+            self.n_eval_envs,
+            {"seed": evaluation_seed(self.seed, 0), **self._env_stack(eval_env=True)},
+            self.hyperparams,
+            plan,
+            self.default_vec_env_cls,
+        )
+        callback = AsyncEvaluationCallback.start(recipe, self.run, self.verbose)
+        self._eval_env = callback.evaluator
+        return callback
+
+    def _stepping_of(self, envs: EnvSet) -> Stepping:
+        """What steps some envs; decided once for all that the experiment has, before any of them is built."""
+        if envs not in self._steppings:
+            sets = env_sets(self)
+            self._steppings.update(plan(self, sets if envs in sets else (envs,)))
+        return self._steppings[envs]
 
     def _env_seed(self) -> int:
         """The seed of the training envs; a resumed run draws another, or it would play the same episodes again."""
@@ -479,12 +491,8 @@ class ExperimentManager(ExperimentSettings):
             self._env = self.create_envs(self.n_envs)
         return self._env
 
-    def _evaluation_plan(self) -> EvaluationPlan:
-        masking = self.hyperparams.use_masking is not False
-        return EvaluationPlan(self.eval_freq, self.n_eval_episodes, self.deterministic_eval, self.seed, masking)
 
-
-def _close(env: VecEnv | None) -> None:
+def _close(env: VecEnv | RemoteEvaluator | None) -> None:
     if env is None:
         return
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -27,8 +28,8 @@ class MetricsFile(KVWriter):
             path: The file.
         """
         self.path = path
-        self.columns = read_rows(path)[0] if path.exists() else [STEP]
-        self._last: dict[str, Any] = {}
+        self.columns, rows = read_rows(path) if path.exists() else ([STEP], [])
+        self._last: dict[str, Any] = {**rows[-1], STEP: _number(rows[-1].get(STEP))} if rows else {}
 
     def write(self, key_values: dict[str, Any], key_excluded: dict[str, tuple[str, ...]], step: int = 0) -> None:
         """Appends one row, or adds to the last one if that is of the same step.
@@ -46,8 +47,11 @@ class MetricsFile(KVWriter):
         if not row:
             return
         fresh = [name for name in sorted(row) if name not in self.columns]
+        if step < self._last.get(STEP, 0):
+            self._insert(row, step, fresh)
+            return
         again = self._last.get(STEP) == step
-        self._last = {**self._last, **row} if again else {STEP: step, **row}
+        self._last = {**self._last, **row, STEP: step} if again else {STEP: step, **row}
         if fresh or again or not self.path.exists():
             rows = read_rows(self.path)[1] if self.path.exists() else []
             self.columns += fresh
@@ -56,12 +60,30 @@ class MetricsFile(KVWriter):
         with self.path.open("a", newline="") as file:
             csv.DictWriter(file, self.columns).writerow(self._last)
 
+    def _insert(self, row: dict[str, Any], step: int, fresh: list[str]) -> None:
+        """Puts a row in its place, or adds to the one of its step: what is told late, such as an evaluation on the side."""
+        _, rows = read_rows(self.path)
+        place = next(index for index, other in enumerate(rows) if _number(other.get(STEP)) >= step)
+        if _number(rows[place].get(STEP)) == step:
+            rows[place] = {**rows[place], **row}
+        else:
+            rows.insert(place, {STEP: str(step), **row})
+        self.columns += fresh
+        write_rows(self.path, self.columns, rows)
+
     def close(self) -> None:
         """Does nothing: the file is closed after every row."""
 
 
-def cut_metrics(path: Path, last_step: int, column: str = STEP) -> None:
-    """Removes the rows of a CSV file that are later than an env step; nothing where there is no file or no such column."""
+def cut_metrics(path: Path, last_step: int, column: str = STEP, without: Collection[int] = ()) -> None:
+    """Removes the rows of a CSV file that are later than an env step; nothing where there is no file or no such column.
+
+    Args:
+        path: The file.
+        last_step: The last env step that stays.
+        column: The column of the env step.
+        without: Env steps whose evaluations go, too.
+    """
     if not path.exists():
         return
     columns, rows = read_rows(path)
@@ -69,7 +91,7 @@ def cut_metrics(path: Path, last_step: int, column: str = STEP) -> None:
         # A row that a crash cut short may hold a number that is not its own.
         is_whole = path.read_bytes().endswith(b"\n")
         whole = rows if is_whole else rows[:-1]
-        kept = [row for row in whole if _number(row.get(column)) <= last_step]
+        kept = [row for row in whole if _number(row.get(column)) <= last_step and not _is_evaluation(row, column, without)]
         if len(kept) < len(rows) or not is_whole:
             write_rows(path, columns, kept)
 
@@ -91,6 +113,10 @@ def write_rows(path: Path, columns: list[str], rows: list[dict[str, Any]]) -> No
             writer.writerows(rows)
 
     replace_file(path, write)
+
+
+def _is_evaluation(row: dict[str, str], column: str, steps: Collection[int]) -> bool:
+    return bool(row.get("eval/mean_reward")) and _number(row.get(column)) in steps
 
 
 def _number(text: str | None) -> float:

@@ -19,6 +19,7 @@ from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 from lit_sb3_ray.config.model import learn_takes
 from lit_sb3_ray.experiment.checkpoints import CheckpointSaver
 from lit_sb3_ray.lit import RLModule, RLTrainer
+from lit_sb3_ray.lit.candidates import candidate_workers
 from lit_sb3_ray.lit.checkpoint import restore_algorithm, restore_session
 from lit_sb3_ray.lit.finite import check_finite
 from lit_sb3_ray.lit.loggers import LightningWriter
@@ -175,6 +176,8 @@ def _options(trainer: RLTrainer, algorithm: BaseAlgorithm) -> dict[str, Any]:
     options: dict[str, Any] = {} if trainer.log_interval == -1 else {"log_interval": trainer.log_interval}
     if learn_takes(type(algorithm), "use_masking"):
         options["use_masking"] = trainer.use_masking
+    if learn_takes(type(algorithm), "async_eval"):
+        options["async_eval"] = candidate_workers(algorithm)
     return options
 
 

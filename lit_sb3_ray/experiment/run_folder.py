@@ -5,6 +5,7 @@
   <E>.zip, best_model.zip, rl_model_<T>_steps.zip          models: final, best, on the way
   best_model_vecnormalize.pkl, rl_model_vecnormalize_<T>_steps.pkl
   replay_buffer.pkl
+  pending_evaluation_<T>.zip, ..._vecnormalize.pkl         copies whose evaluations are not recorded yet
   checkpoints/<T>/                                         all that is needed to go on
   .lock                                                    held by the process that trains
   <E>/config.yml, args.yml, command.txt, vecnormalize.pkl  settings, and the final statistics
@@ -31,6 +32,7 @@ from lit_sb3_ray.experiment.locate import algo_folder_name, env_folder_name, fin
 
 BEST, FINAL_BUFFER = "best_model.zip", "replay_buffer.pkl"
 BEST_STATISTICS = "best_model_vecnormalize.pkl"
+PENDING = "pending_evaluation_"
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,14 @@ class RunFolder:
     def step_model(self, num_timesteps: int) -> Path:
         """The model saved at an env step."""
         return self.path / f"rl_model_{num_timesteps}_steps.zip"
+
+    def pending_model(self, num_timesteps: int) -> Path:
+        """The copy of the model taken at an env step, while its evaluation is not recorded."""
+        return self.path / f"{PENDING}{num_timesteps}.zip"
+
+    def pending_statistics(self, num_timesteps: int) -> Path:
+        """The statistics of that copy."""
+        return self.path / f"{PENDING}{num_timesteps}_vecnormalize.pkl"
 
     def step_statistics(self, num_timesteps: int) -> Path:
         """The statistics of the model saved at an env step."""
@@ -171,6 +181,17 @@ def open_run(path: str | Path, env_id: str | None = None) -> RunFolder:
     env_id = (arguments or {}).get("env") or settings.name
     # The folder's own name wins where a run was moved or renamed.
     return RunFolder(folder, env_id if env_folder_name(env_id) == settings.name else settings.name)
+
+
+def pending_files(folder: Path) -> list[Path]:
+    """The copies in a folder whose evaluations are not recorded, each with its statistics."""
+    return sorted(folder.glob(f"{PENDING}*"))
+
+
+def pending_steps(folder: Path) -> set[int]:
+    """The env steps of the copies in a folder whose evaluations are not recorded."""
+    numbers = [path.stem.removeprefix(PENDING) for path in folder.glob(f"{PENDING}*.zip")]
+    return {int(number) for number in numbers if number.isdigit()}
 
 
 def check_writable(folder: str | Path, flag: str) -> None:

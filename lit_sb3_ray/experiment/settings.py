@@ -19,6 +19,8 @@ from lit_sb3_ray.experiment import run_folder
 from lit_sb3_ray.experiment.checkpoints import latest_checkpoint
 from lit_sb3_ray.experiment.locate import check_model_file
 from lit_sb3_ray.experiment.run_folder import RunFolder
+from lit_sb3_ray.experiment.stepping import check_stepping
+from lit_sb3_ray.experiment.study_options import StudyOptions
 from lit_sb3_ray.lit.device import check_device
 from lit_sb3_ray.lit.loggers import WandbSettings, check_loggers
 from lit_sb3_ray.lit.profilers import PROFILERS
@@ -31,7 +33,6 @@ logger = logging.getLogger(__name__)
 
 # More would exhaust the system's threads, which ends the process without a word.
 MAX_THREADS = 1024
-VEC_ENV_TYPES = ("auto", "dummy", "ray", "subproc")
 
 
 class ExperimentSettings:
@@ -91,8 +92,17 @@ class ExperimentSettings:
         profiler: str | None = None,
         keep_checkpoints: int = 2,
         log_freq: int = -1,
+        async_eval: bool = False,
         num_threads: int = -1,
         gym_packages: Sequence[str] = (),
+        envs_per_actor: int | str | None = None,
+        env_cpus: float | None = None,
+        env_timeout: float | None = None,
+        max_env_restarts: int = 3,
+        search_space: str | None = None,
+        seeds_per_trial: int = 1,
+        trial_objective: str = "last",
+        study_options: StudyOptions | None = None,
     ) -> None:
         """Takes an experiment's settings; builds and writes nothing.
 
@@ -144,8 +154,17 @@ class ExperimentSettings:
             profiler: `simple`, `advanced` or `pytorch`; its report lies in the run folder.
             keep_checkpoints: Checkpoint folders that stay; 0 takes none.
             log_freq: Env steps between dumps of the logger; above 0 it replaces `log_interval`.
+            async_eval: Evaluate copies of the model in a Ray actor while training goes on.
             num_threads: torch's threads; below 1 as many as the network is worth.
             gym_packages: Modules to import for their envs.
+            envs_per_actor: Envs that an actor steps at most; None and `auto` leave it to the processors there are.
+            env_cpus: CPUs that Ray reserves for each env actor; None takes an equal share of the free ones, one at most.
+            env_timeout: Seconds after which an env actor that does not answer is replaced; None waits for ever.
+            max_env_restarts: How often each env actor may be replaced.
+            search_space: A study's search space: a YAML file or `pkg.mod:function`; None for the algorithm's own.
+            seeds_per_trial: Seeds that each trial of a study trains with; its value is the mean over them.
+            trial_objective: What a trial is worth: `last`, `best` or `mean:K`, of its evaluations.
+            study_options: How a study's trials are carried out.
 
         Raises:
             ConfigError: Any of it is wrong.
@@ -168,7 +187,11 @@ class ExperimentSettings:
         self.device, self.config, self.show_progress, self.trial_id = device, config, show_progress, trial_id
         self.callbacks, self.wandb, self.fast, self.precision = list(callbacks), wandb, fast, precision
         self.profiler, self.keep_checkpoints, self.log_freq = profiler, keep_checkpoints, log_freq
-        self.num_threads, self.gym_packages = num_threads, tuple(gym_packages)
+        self.num_threads, self.gym_packages, self.async_eval = num_threads, tuple(gym_packages), async_eval
+        self.envs_per_actor, self.env_cpus = envs_per_actor, env_cpus
+        self.env_timeout, self.max_env_restarts = env_timeout, max_env_restarts
+        self.search_space, self.seeds_per_trial = search_space, seeds_per_trial
+        self.trial_objective, self.study_options = trial_objective, study_options or StudyOptions()
         self.loggers = list(dict.fromkeys([*(loggers or ()), *(["tensorboard"] if tensorboard_log else [])]))
         self.args = vars(args) if isinstance(args, argparse.Namespace) else dict(args or {})
         self.given_n_envs = n_envs
@@ -197,6 +220,11 @@ class ExperimentSettings:
             "eval_env_kwargs": self.eval_env_kwargs,
             "n_envs": self.given_n_envs,
             "gym_packages": list(self.gym_packages),
+            "async_eval": self.async_eval,
+            "envs_per_actor": self.envs_per_actor,
+            "env_cpus": self.env_cpus,
+            "env_timeout": self.env_timeout,
+            "max_env_restarts": self.max_env_restarts,
         }
         return {**self.args, **known}
 
@@ -209,8 +237,9 @@ class ExperimentSettings:
         """Refuses what can be seen to be wrong before anything is read or built."""
         resolve_algorithm(self.algo)
         families.register_env(self.env_id, self.gym_packages)
-        if self.vec_env_type not in VEC_ENV_TYPES:
-            raise unknown("vec_env_type", self.vec_env_type, VEC_ENV_TYPES)
+        check_stepping(self)
+        if self.async_eval and self.optimize_hyperparameters:
+            raise ConfigError("--async-eval with a study: a trial goes on or ends by its evaluation, and so waits for it")
         self._check_callbacks()
         if self.num_threads > MAX_THREADS:
             raise ConfigError(f"--num-threads {self.num_threads}: at most {MAX_THREADS}")

@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any
 import pytorch_lightning as pl
 import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList
 
 from lit_sb3_ray.envs.monitor import find_recorder
 from lit_sb3_ray.experiment import own_loop, run_folder
+from lit_sb3_ray.experiment.async_evaluations import LastEvaluations, discard_copies, find_async_evaluations
 from lit_sb3_ray.experiment.checkpoints import CheckpointPlan, CheckpointSaver
 from lit_sb3_ray.experiment.loggers import lightning_loggers, tensorboard_folder
 from lit_sb3_ray.experiment.provenance import provenance
+from lit_sb3_ray.experiment.run_folder import pending_files
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit import RLModule, RLTrainer
-from lit_sb3_ray.lit.iteration import is_driven, takes_masks
+from lit_sb3_ray.lit.checkpoint import restore_session
+from lit_sb3_ray.lit.iteration import Session, is_driven, takes_masks
 from lit_sb3_ray.lit.loggers import finishing_wandb
 from lit_sb3_ray.lit.profilers import make_profiler
 from lit_sb3_ray.lit.speed import fit_threads
@@ -55,14 +58,15 @@ def train(manager: ExperimentManager, model: BaseAlgorithm) -> int | None:
     try:
         _tell_start(manager, model, fit_threads(model, manager.num_threads))
         with SignalStop(module.guard) as signals, finishing_wandb(manager.loggers):
-            trainer = _trainer(manager, model, board, [signals])
+            trainer = _trainer(manager, model, board, [signals, *_last_evaluations(manager, module)])
             if is_driven(model):
                 trainer.fit(module, ckpt_path=manager.checkpoint)
-                training: Training | None = module.session
+                training: Training | None = module.session or _evaluate_left(manager, model)
             else:
                 training = own_loop.train(trainer, module, saver, manager.checkpoint)
             if training is not None:
                 saver.save(training, module.went_back_to.extra if module.went_back_to else None)
+            discard_copies(manager.run)
     finally:
         torch.set_num_threads(threads)
     return signals.signum
@@ -87,6 +91,27 @@ def _trainer(manager: ExperimentManager, model: BaseAlgorithm, board: Path, own:
         enable_progress_bar=manager.show_progress,
         default_root_dir=str(folder),
     )
+
+
+def _evaluate_left(manager: ExperimentManager, model: BaseAlgorithm) -> Training | None:
+    """Does the evaluations that a stop has left, where nothing else is left to do."""
+    evaluations = find_async_evaluations(manager.rl_callbacks)
+    if evaluations is None or manager.checkpoint is None or not pending_files(manager.run.path):
+        return None
+    callbacks = CallbackList(manager.rl_callbacks)
+    callbacks.init_callback(model)
+    training = Session(model, manager.hyperparams.n_timesteps, callbacks, None)
+    restore_session(manager.checkpoint, training)
+    evaluations.finish()
+    return training
+
+
+def _last_evaluations(manager: ExperimentManager, module: RLModule) -> list[pl.Callback]:
+    evaluations = find_async_evaluations(manager.rl_callbacks)
+    if evaluations is None:
+        return []
+    evaluations.guard = module.guard
+    return [LastEvaluations(evaluations)]
 
 
 def _tell_start(manager: ExperimentManager, model: BaseAlgorithm, num_threads: int) -> None:

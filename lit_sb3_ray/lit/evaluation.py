@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from gymnasium import spaces
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.evaluation import evaluate_policy
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
@@ -94,7 +95,7 @@ def evaluate(
         from sb3_contrib.common.maskable.utils import is_masking_supported
 
         masking = {"use_masking": use_masking and is_masking_supported(env)}
-    with own_random_stream(seed, getattr(model, "device", "cpu")):
+    with own_random_stream(seed, getattr(model, "device", "cpu")), own_random_actions(model, seed):
         if seed is not None:
             env.seed(seed)
         returns, lengths = play(
@@ -136,6 +137,27 @@ def own_random_stream(seed: int | None, device: torch.device | str = "cpu") -> I
         finally:
             random.setstate(python)
             np.random.set_state(numpy)
+
+
+@contextmanager
+def own_random_actions(model: Any, seed: int | None) -> Iterator[None]:
+    """Does for a model's action space what `own_random_stream` does: DQN draws the actions from it that it explores with.
+
+    Args:
+        model: An algorithm, or any object; one without a discrete action space is left alone.
+        seed: The seed; None goes on from where the space stands.
+    """
+    space = getattr(model, "action_space", None)
+    if not isinstance(space, spaces.Discrete):
+        yield
+        return
+    before = space.np_random.bit_generator.state
+    if seed is not None:
+        space.seed(seed)
+    try:
+        yield
+    finally:
+        space.np_random.bit_generator.state = before
 
 
 @contextmanager

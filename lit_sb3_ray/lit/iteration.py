@@ -57,6 +57,7 @@ class Session:
         use_masking: Whether MaskablePPO asks the envs for action masks.
         autocast: Makes the context that `train()` runs under, for mixed precision.
         profile: Makes a context that times the named action.
+        async_eval: What plays ARS's candidates in its place, as its `learn()` takes it; None for ARS itself.
         iteration: Iterations done.
         stopped: Whether a callback has ended training.
     """
@@ -68,6 +69,7 @@ class Session:
     use_masking: bool = True
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
     profile: Profile = no_profile
+    async_eval: Any = None
     iteration: int = 0
     stopped: bool = False
     advance: Callable[[Session], bool] = field(init=False)
@@ -166,6 +168,8 @@ def start(
 
 def finish(session: Session) -> None:
     """Does what `learn()` does after its loop."""
+    if session.async_eval is not None:
+        session.async_eval.close()
     session.callback.on_training_end()
 
 
@@ -218,7 +222,7 @@ def _random_search_iteration(session: Session) -> bool:
     algorithm: Any = session.algorithm
     algorithm._update_current_progress_remaining(algorithm.num_timesteps, session.total_timesteps)
     with session.profile("update"):
-        algorithm._do_one_update(session.callback, None)
+        algorithm._do_one_update(session.callback, session.async_eval)
     session.iteration += 1
     if session.log_interval is not None and algorithm._n_updates % session.log_interval == 0:
         algorithm.dump_logs()

@@ -126,6 +126,14 @@ class RLModule(pl.LightningModule):
 
         A callback with a `monitor` (EarlyStopping, ModelCheckpoint) is called when that metric has been logged anew.
         """
+        self._tell_monitors()
+
+    def publish(self) -> None:
+        """Hands on what was logged outside a `training_step`: to Lightning, and to the callbacks that monitor it."""
+        self._publish()
+        self._tell_monitors()
+
+    def _tell_monitors(self) -> None:
         if self.writer is None or not self.writer.fresh:
             return
         fresh = set(self.writer.fresh)

@@ -205,7 +205,10 @@ def fit_threads(algorithm: BaseAlgorithm, num_threads: int = -1) -> int:
 
 
 def _cpus() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Counts the CPUs given: those this process may run on, or fewer by `OMP_NUM_THREADS`, as a process on Ray is told."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    told = os.environ.get("OMP_NUM_THREADS", "")
+    return min(allowed, int(told)) if told.isdigit() and int(told) > 0 else allowed
 
 
 def _is_worth_threads(algorithm: BaseAlgorithm) -> bool:

@@ -160,12 +160,13 @@ def callback_states(callback: BaseCallback) -> list[dict[str, Any]]:
     plain value (number, string, boolean, None, or lists of these) is kept.
 
     Returns:
-        One entry a callback, with its class's name, in `walk`'s order; plain JSON values.
+        One entry a callback, with its class's name (or its `state_name`, which classes that stand in for each other share), in
+        `walk`'s order; plain JSON values.
     """
     states = []
     for item in walk(callback):
         plain = item.state_dict() if hasattr(item, "state_dict") else {k: v for k, v in vars(item).items() if _is_plain(v)}
-        states.append({"class": type(item).__name__, "state": _to_plain(plain)})
+        states.append({"class": _state_name(item), "state": _to_plain(plain)})
     return states
 
 
@@ -173,7 +174,7 @@ def set_callback_states(callback: BaseCallback, states: list[dict[str, Any]]) ->
     """Gives callbacks their states back; a callback that was not there when they were taken keeps its own."""
     waiting = list(states)
     for item in walk(callback):
-        position = next((i for i, state in enumerate(waiting) if state["class"] == type(item).__name__), None)
+        position = next((i for i, state in enumerate(waiting) if state["class"] == _state_name(item)), None)
         if position is None:
             continue
         state = waiting.pop(position)["state"]
@@ -181,6 +182,11 @@ def set_callback_states(callback: BaseCallback, states: list[dict[str, Any]]) ->
             item.load_state_dict(state)
         else:
             vars(item).update({name: value for name, value in state.items() if name != "verbose"})
+
+
+def _state_name(callback: BaseCallback) -> str:
+    name: str = getattr(callback, "state_name", type(callback).__name__)
+    return name
 
 
 def pending_metrics(algorithm: BaseAlgorithm) -> dict[str, list[Any]]:

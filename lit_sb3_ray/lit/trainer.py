@@ -14,6 +14,7 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.lit import checkpoint, iteration
+from lit_sb3_ray.lit.candidates import candidate_workers
 from lit_sb3_ray.lit.datamodule import RLEnvDataModule
 from lit_sb3_ray.lit.evaluation import begin_anew, evaluate, normalized_alike
 from lit_sb3_ray.lit.loggers import LightningWriter
@@ -42,6 +43,7 @@ class RLTrainer(pl.Trainer):
         log_interval: int | None = -1,
         reset_num_timesteps: bool = True,
         use_masking: bool = True,
+        async_eval: Any = None,
         fast: bool = False,
         precision: str = "32-true",
         callbacks: pl.Callback | list[pl.Callback] | None = None,
@@ -60,6 +62,8 @@ class RLTrainer(pl.Trainer):
                 algorithm's default, None for never.
             reset_num_timesteps: False to go on from `algorithm.num_timesteps`.
             use_masking: Whether MaskablePPO asks the envs for action masks.
+            async_eval: What plays ARS's candidates, as its `learn()` takes it; None for the envs themselves where they can
+                (`CandidateEnv`), and else for ARS, one candidate after another.
             fast: Use what is faster but changes the last bits (fused optimizers).
             precision: `32-true`, or `bf16-mixed` for `train()` alone.
             callbacks: Lightning callbacks. One with a `monitor` (EarlyStopping, ModelCheckpoint) looks whenever that metric
@@ -80,6 +84,7 @@ class RLTrainer(pl.Trainer):
         self.log_interval = log_interval
         self.reset_num_timesteps = reset_num_timesteps
         self.use_masking = use_masking
+        self.async_eval = async_eval
         self.fast = fast
         self.train_precision = precision
         self.module: RLModule | None = None
@@ -328,6 +333,8 @@ class RLTrainer(pl.Trainer):
                 # Nothing is left to do, and a reset of the envs would already change running statistics.
                 return
         default = iteration.default_log_interval(algorithm)
+        # Before the envs are reset, which already changes running statistics.
+        async_eval = self.async_eval or candidate_workers(algorithm)
         module.session = iteration.start(
             algorithm,
             self.max_env_steps,
@@ -337,6 +344,7 @@ class RLTrainer(pl.Trainer):
             reset_num_timesteps=self.reset_num_timesteps and ckpt_path is None,
             use_masking=self.use_masking,
         )
+        module.session.async_eval = async_eval
         module.session.profile = trainer.profiler.profile
         module.autocast_training(self.train_precision)
         module.writer = LightningWriter(self)

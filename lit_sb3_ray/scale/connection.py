@@ -26,10 +26,3 @@ def connect() -> None:
     ray.init(include_dashboard=False)
     resources = ray.cluster_resources()  # type: ignore[no-untyped-call]
     logger.info("connected to Ray with %g CPUs", resources.get("CPU", 0.0))
-
-
-def usable_cpus() -> int:
-    """Counts the processors that this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

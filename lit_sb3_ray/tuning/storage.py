@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 ALGO = "algo"
 JOURNAL = ".log"
 SQLITE = "sqlite:///"
+# Seconds that a driver waits for whoever else has locked an SQLite database, before it gives the study up.
+LOCK_PATIENCE_S = 120.0
 
 
 def open_storage(storage: str | None) -> BaseStorage:
@@ -31,31 +33,39 @@ def open_storage(storage: str | None) -> BaseStorage:
     Raises:
         ConfigError: It cannot be opened.
     """
-    from optuna.storages import InMemoryStorage, JournalStorage, get_storage
+    from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage, get_storage
     from optuna.storages.journal import JournalFileBackend
 
     if storage is None:
         return InMemoryStorage()
     with _readable(storage):
+        if storage.startswith(SQLITE):
+            return RDBStorage(storage, engine_kwargs={"connect_args": {"timeout": LOCK_PATIENCE_S}})
         if not storage.endswith(JOURNAL):
             return get_storage(storage)
         Path(storage).absolute().parent.mkdir(parents=True, exist_ok=True)
         return JournalStorage(JournalFileBackend(storage))
 
 
-def open_study(storage: str | None, name: str | None) -> Study:
+def open_study(storage: str | None, name: str | None, *, must_exist: bool = False) -> Study:
     """Opens the study of that name, or begins it.
 
     Args:
         storage: See `open_storage`.
         name: The study's name; None for a new one.
+        must_exist: Whether to refuse to begin it.
 
     Raises:
-        ConfigError: The storage cannot be opened, or the study minimises.
+        ConfigError: The storage cannot be opened, the study is not there, or it minimises.
     """
     import optuna
 
     opened = open_storage(storage)
+    if must_exist:
+        with _readable(storage or "memory"):
+            names = optuna.get_all_study_names(opened)
+        if name not in names:
+            raise unknown("study", str(name), names, f"--study-name; storage {storage}")
     told = optuna.logging.get_verbosity()
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
@@ -66,6 +76,34 @@ def open_study(storage: str | None, name: str | None) -> Study:
     if study.directions != [optuna.study.StudyDirection.MAXIMIZE]:
         raise ConfigError(f"study {study.study_name!r} in {storage} does not maximise one value: take another --study-name")
     return study
+
+
+def load_study(storage: str, name: str | None) -> Study:
+    """Opens a study that is there; nothing is made.
+
+    Args:
+        storage: The path of a journal file (it ends in `.log`), or an Optuna URL.
+        name: The study's name; None for the only one in the storage.
+
+    Raises:
+        ConfigError: There is no such storage or study, or more than one may be meant.
+    """
+    import optuna
+
+    path = _file_of(storage)
+    if path is not None and not path.is_file():
+        raise ConfigError(f"--storage {storage!r}: there is no such file")
+    opened = open_storage(storage)
+    with _readable(storage):
+        names = optuna.get_all_study_names(opened)
+        if name is None and len(names) == 1:
+            name = names[0]
+        if name is None:
+            has = f"has {len(names)} studies, name one with --study-name: {', '.join(names[:8])}" if names else "has no study"
+            raise ConfigError(f"storage {storage} {has}")
+        if name not in names:
+            raise unknown("study", name, names, f"--study-name; storage {storage}")
+        return optuna.load_study(storage=opened, study_name=name)
 
 
 def claim_for(study: Study, algo: str) -> None:
@@ -79,7 +117,8 @@ def claim_for(study: Study, algo: str) -> None:
         ConfigError: It searches another one.
     """
     known = study.user_attrs.get(ALGO)
-    if known is None and not study.get_trials(deepcopy=False):
+    # Rows that wait were put there for whoever begins the study.
+    if known is None and all(row.state.name == "WAITING" for row in study.get_trials(deepcopy=False)):
         study.set_user_attr(ALGO, algo)
     elif known not in (None, algo):
         raise ConfigError(f"study {study.study_name!r} is one of {known}, not of {algo}: take another --study-name")
@@ -98,19 +137,10 @@ def find_trial(storage: str | None, study_name: str | None, trial_id: int | None
         ConfigError: There is no such storage, study or trial, the study is another algorithm's, or the trial has drawn no
             parameters.
     """
-    import optuna
-
     if storage is None or study_name is None:
         raise ConfigError("a trial is looked up by --storage and --study-name: one of them is missing")
-    path = _file_of(storage)
-    if path is not None and not path.exists():
-        raise ConfigError(f"--storage {storage!r}: there is no such file")
-    opened = open_storage(storage)
+    study = load_study(storage, study_name)
     with _readable(storage):
-        names = optuna.get_all_study_names(opened)
-        if study_name not in names:
-            raise unknown("study", study_name, names, f"--study-name; storage {storage}")
-        study = optuna.load_study(storage=opened, study_name=study_name)
         known = study.user_attrs.get(ALGO)
         if algo is not None and known not in (None, algo):
             raise ConfigError(f"study {study_name!r} is one of {known}, not of {algo}")
@@ -161,4 +191,5 @@ def _storage_errors() -> tuple[type[Exception], ...]:
     from optuna.exceptions import OptunaError
     from sqlalchemy.exc import SQLAlchemyError
 
-    return (OptunaError, SQLAlchemyError, ImportError, OSError, ValueError, KeyError)
+    # RuntimeError: a database of another version of Optuna.
+    return (OptunaError, SQLAlchemyError, ImportError, OSError, RuntimeError, ValueError, KeyError)

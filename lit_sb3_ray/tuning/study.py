@@ -1,48 +1,47 @@
-"""A study: trials one after another, kept in Optuna's storage, reported at the end."""
+"""A study: trials at work on Ray, drawn by Optuna, cut short by a scheduler, kept in Optuna's storage."""
 
 from __future__ import annotations
 
-import gc
 import logging
 import shlex
 import sys
-import time
-import traceback
-from collections.abc import Mapping
-from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from optuna import TrialPruned
 from optuna.trial import TrialState
-from stable_baselines3.her import HerReplayBuffer
 
 from lit_sb3_ray.config.plain import to_plain
-from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.experiment.locate import algo_folder_name, env_folder_name
+from lit_sb3_ray.errors import ConfigError, unknown
+from lit_sb3_ray.experiment.locate import algo_folder_name
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
-from lit_sb3_ray.tuning.conversion import convert
-from lit_sb3_ray.tuning.pruners import build_pruner, evaluation_marks
-from lit_sb3_ray.tuning.report import best_entry, report_path, write_best, write_table
-from lit_sb3_ray.tuning.samplers import build_sampler, choose_sampler
-from lit_sb3_ray.tuning.spaces import sample
+from lit_sb3_ray.tuning.drawing import space_of
+from lit_sb3_ray.tuning.drivers import Lease, dead_drivers, enter
+from lit_sb3_ray.tuning.objectives import check_objective
+from lit_sb3_ray.tuning.reports.report import report_path, write_reports
+from lit_sb3_ray.tuning.rows import DRIVER, HYPERPARAMS, WARM_START, break_off, enqueue_continuation, to_continue
+from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
+from lit_sb3_ray.tuning.schedule.schedulers import SCHEDULERS
+from lit_sb3_ray.tuning.space.grid import grid_of
+from lit_sb3_ray.tuning.space.samplers import build_sampler, choose_sampler, worker_seed
+from lit_sb3_ray.tuning.space.warm_start import packaged_params
 from lit_sb3_ray.tuning.storage import claim_for, open_study
-from lit_sb3_ray.tuning.trial import TrialRun, TrialStopped, trial_manager
+from lit_sb3_ray.tuning.study_folder import StudyFolder, claim_study, describe_study, remove_study
+from lit_sb3_ray.tuning.sweeps.retraining import Retrained, retrain
+from lit_sb3_ray.tuning.trial import trial_settings
 
 if TYPE_CHECKING:
-    from optuna import Study, Trial
-    from optuna.trial import FrozenTrial
+    from optuna import Study
 
     from lit_sb3_ray.experiment.manager import ExperimentManager
+    from lit_sb3_ray.tuning.space.search_space import SearchSpace
 
 logger = logging.getLogger(__name__)
 
-# User attributes of a trial.
-FAILURE, TRACEBACK, TIMESTEPS = "failure", "traceback", "num_timesteps"
-SHOWN = ("gamma", "n_steps", "batch_size")
+FOLDER, TOTAL = "folder", "total"
+# Inside a study's folder: the runs of the best hyperparameters with fresh seeds.
+RETRAINED = "retrained"
 
 
 @dataclass(frozen=True)
@@ -51,30 +50,58 @@ class StudyResult:
 
     Attributes:
         study_name: Its name in the storage.
+        storage: The storage.
         number: Number of the best trial; None when no trial is complete, and then the next three are empty.
-        value: Its last mean return.
+        value: Its value.
         params: What it has drawn, by the names of the search space.
         hyperparams: The whole entry that trains as it did.
         table: One row a trial, as a `pandas.DataFrame`.
-        path: The table's CSV file.
+        path: The table's CSV file; None when it could not be written.
         best_path: The entry as a hyperparameter file.
+        folder: The study's folder.
+        page: The report to read; None when it could not be written.
+        retrained: What the best hyperparameters have come to with fresh seeds; None where that was not asked for.
     """
 
     study_name: str
+    storage: str
     number: int | None
     value: float | None
     params: dict[str, Any]
     hyperparams: dict[str, Any]
     table: Any
-    path: Path
+    path: Path | None
     best_path: Path | None
+    folder: Path
+    page: Path | None = None
+    retrained: Retrained | None = None
+
+
+@dataclass(frozen=True)
+class OpenStudy:
+    """A study that this process works on.
+
+    Attributes:
+        study: The study.
+        storage: Where it is kept.
+        folder: Its folder.
+        lease: This process's place among its drivers.
+        total: Trials of the whole study.
+        space: What is searched.
+    """
+
+    study: Study
+    storage: str
+    folder: StudyFolder
+    lease: Lease
+    total: int
+    space: SearchSpace
 
 
 def run_study(manager: ExperimentManager) -> StudyResult:
-    """Runs a manager's study to its number of trials, or until a signal, and writes the reports.
+    """Runs a manager's study to its number of trials, until a signal, or until its time is over, and writes the reports.
 
-    A trial that fails is kept as FAIL with its error, and the study goes on. With `max_total_trials` the trials of all
-    processes on the study count, but for those that were broken off.
+    A trial that fails is kept as FAIL with its error, and the study goes on.
 
     Args:
         manager: Its settings are the study's; `stop_signal` is set when a signal has ended it.
@@ -83,73 +110,42 @@ def run_study(manager: ExperimentManager) -> StudyResult:
         The best trial and all others.
 
     Raises:
-        ConfigError: Wrong settings, or a storage that cannot be opened.
+        ConfigError: Wrong settings, a storage that cannot be opened, or trials that Ray can never have the resources for.
     """
+    from lit_sb3_ray.tuning.running import carry_out, find_room
+
     manager.optimize_hyperparameters = True
     _check(manager)
-    study = _open(manager)
-    begun = 0
-    with SignalStop(StopGuard()) as stop:
-        while stop.signum is None and _wants_more(manager, study, begun):
-            begun += 1
-            try:
-                _carry_out(manager, study, is_first=begun == 1)
-            except TrialStopped as stopped:
-                stop.signum = stopped.signum
+    space = space_of(manager)
+    sampler = choose_sampler(manager.sampler, space.numbers_only, manager.max_total_trials or manager.n_trials, space)
+    room = find_room(manager)
+    opened = _open(manager, space, sampler)
+    try:
+        with SignalStop(StopGuard()) as stop:
+            carry_out(manager, opened, room, stop)
+    finally:
+        opened.lease.end()
     manager.stop_signal = stop.signum
-    return _result(manager, study)
+    result = _result(manager, opened)
+    count = manager.study_options.retrain_best
+    if count < 1 or result.best_path is None or stop.signum is not None:
+        return result
+    return replace(result, retrained=_retrain(manager, result.best_path, opened.folder, count))
 
 
-def objective(manager: ExperimentManager, trial: Trial) -> float:
-    """Carries one trial out: draws hyperparameters, trains with them, evaluates on the way.
-
-    Args:
-        manager: The study's manager.
-        trial: The trial.
-
-    Returns:
-        The last mean return.
-
-    Raises:
-        TrialPruned: The pruner has ended it.
-        TrialStopped: A signal has ended it; it is a `KeyboardInterrupt`.
-        ConfigError: The hyperparameters do not suit the env.
-        NonFiniteError: The training has diverged.
-    """
-    hyperparams = draw(manager, trial)
-    marks = evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
-    folder = Path(manager.optimization_log_path) / f"trial_{trial.number}" if manager.optimization_log_path else None
-    with (
-        SignalStop(StopGuard()) as stop,
-        closing(TrialRun(trial_manager(manager, hyperparams), marks, stop, folder)) as run,
-    ):
-        while True:
-            point = run.advance()
-            trial.report(point.mean_reward, point.mark)
-            trial.set_user_attr(TIMESTEPS, point.num_timesteps)
-            # A trial that has used its budget is complete, whatever the pruner thinks of it.
-            if run.done:
-                return point.mean_reward
-            if trial.should_prune():
-                raise TrialPruned
-
-
-def draw(manager: ExperimentManager, trial: Trial) -> dict[str, Any]:
-    """Draws a trial's parameters and makes hyperparameters of them.
-
-    Args:
-        manager: The study's manager.
-        trial: The trial; `gamma`, `n_steps` and `batch_size` become attributes of it.
-
-    Returns:
-        The hyperparameters, to go between the file's and the command line's.
-    """
-    sample(manager.algo, trial, her=_uses_her(manager))
-    hyperparams = convert(manager.algo, trial.params, manager.entry(), manager.custom_hyperparams, manager.given_n_envs)
-    for name in SHOWN:
-        if name in hyperparams:
-            trial.set_user_attr(name, hyperparams[name])
-    return hyperparams
+def _retrain(manager: ExperimentManager, best: Path, folder: StudyFolder, count: int) -> Retrained:
+    budget, options = manager.hyperparams.n_timesteps, manager.study_options
+    # The final model is evaluated where evaluations are on at all.
+    kept = {"config": str(best), "hyperparams": None, "n_timesteps": budget, "eval_freq": budget}
+    return retrain(
+        {**trial_settings(manager), **kept, "log_folder": str(folder.path)},
+        count,
+        manager.seed,
+        folder=folder.path / RETRAINED,
+        cpus_per_run=options.cpus_per_trial,
+        gpus_per_run=options.gpus_per_trial,
+        n_jobs=manager.n_jobs,
+    )
 
 
 def _check(manager: ExperimentManager) -> None:
@@ -161,104 +157,99 @@ def _check(manager: ExperimentManager) -> None:
         raise ConfigError("n_trials and max_total_trials must be at least 1")
     if manager.n_startup_trials < 0:
         raise ConfigError(f"n_startup_trials must be at least 0, not {manager.n_startup_trials}")
-    if manager.n_jobs is not None and manager.n_jobs != 1:
-        logger.warning("n_jobs %d: trials run one after another in this version", manager.n_jobs)
+    if manager.seeds_per_trial < 1:
+        raise ConfigError(f"seeds_per_trial must be at least 1, not {manager.seeds_per_trial}")
+    check_objective(manager.trial_objective)
+    if manager.pruner not in SCHEDULERS:
+        raise unknown("pruner", manager.pruner, SCHEDULERS)
+    evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
 
 
-def _open(manager: ExperimentManager) -> Study:
-    """Opens the study; each run of it draws differently, since the sampler's seed counts the trials that are there."""
-    name = manager.study_name or f"{algo_folder_name(manager.algo)}_{env_folder_name(manager.env_id)}_{int(time.time())}"
-    trial = _probe(manager)
-    numbers_only = all(isinstance(value, int | float) for value in trial.params.values())
-    sampler = choose_sampler(manager.sampler, numbers_only, manager.max_total_trials or manager.n_trials)
-    marks = evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
-    pruner = build_pruner(manager.pruner, marks, manager.n_startup_trials)
-    study = open_study(manager.storage, name)
-    known = len(study.get_trials(deepcopy=False))
-    seed = int(np.random.SeedSequence([manager.seed, known]).generate_state(1)[0])
-    study.sampler, study.pruner = build_sampler(sampler, seed, manager.n_startup_trials), pruner
-    if not study.user_attrs:
-        study.set_user_attr("command", shlex.join(sys.argv))
-        for key, value in manager.saved_hyperparams.items():
-            study.set_user_attr(key, to_plain(value))
-    claim_for(study, manager.algo)
-    if manager.storage is not None:
-        logger.info("Study %s in %s, %d trials so far", name, manager.storage, known)
-    return study
-
-
-def _probe(manager: ExperimentManager) -> Trial:
-    """One draw that is thrown away: finds out what the space has, and what of it the command line settles."""
-    trial = open_study(None, None).ask()
-    settled = draw(manager, trial).keys() & (manager.custom_hyperparams or {}).keys()
-    if settled:
-        logger.warning("Given, and so not searched: %s", ", ".join(sorted(settled)))
-    return trial
-
-
-def _uses_her(manager: ExperimentManager) -> bool:
-    buffer = manager.hyperparams.model_kwargs.get("replay_buffer_class")
-    return isinstance(buffer, type) and issubclass(buffer, HerReplayBuffer)
-
-
-def _wants_more(manager: ExperimentManager, study: Study, begun: int) -> bool:
-    if manager.max_total_trials is None:
-        return begun < manager.n_trials
-    trials = study.get_trials(deepcopy=False)
-    return sum(_counts(trial) for trial in trials) < manager.max_total_trials
-
-
-def _counts(trial: FrozenTrial) -> bool:
-    """Whether a trial counts towards the total: not one that is waiting, or was broken off by a signal."""
-    if trial.state == TrialState.FAIL:
-        return FAILURE in trial.user_attrs
-    return trial.state != TrialState.WAITING
-
-
-def _carry_out(manager: ExperimentManager, study: Study, is_first: bool) -> None:
-    trial = study.ask()
+def _open(manager: ExperimentManager, space: SearchSpace, sampler: str) -> OpenStudy:
+    options = manager.study_options
+    made: StudyFolder | None = None
+    if options.entrance == "new":
+        made = claim_study(manager.log_folder, manager.algo, manager.env_id)
+    elif not (manager.storage and manager.study_name):
+        raise ConfigError("--resume and --join need the study: its folder, or --storage and --study-name")
+    storage = manager.storage or str(made.journal if made else "")
+    name = manager.study_name or (f"{algo_folder_name(manager.algo)}_{made.path.name}" if made else "")
     try:
-        value = objective(manager, trial)
-    except TrialPruned:
-        study.tell(trial, state=TrialState.PRUNED)
-        logger.info("Trial %d is pruned after %s env steps", trial.number, trial.user_attrs[TIMESTEPS])
-    except Exception as error:
-        # Whatever an env, a wrapper or a diverged model raises is that trial's end and not the study's.
-        _fail(study, trial, error)
-        if is_first and isinstance(error, ConfigError):
-            raise  # Before anything has worked it is the settings that are wrong, not what was drawn.
-    except BaseException:  # A signal goes on, and leaves no row that looks as if it were running.
-        study.tell(trial, state=TrialState.FAIL)
+        study = open_study(storage, name, must_exist=made is None)
+        claim_for(study, manager.algo)
+        lease = enter(study, options.entrance, f"study {name!r} in {storage}")
+    except ConfigError:
+        if made is not None:
+            remove_study(made)
         raise
-    else:
-        study.tell(trial, value)
-        best = study.best_trial
-        logger.info("Trial %d: mean reward %.2f (best: %.2f of trial %d)", trial.number, value, best.value, best.number)
-    finally:
-        gc.collect()  # A model and its trainer refer to each other; buffers are large.
+    known = len(study.get_trials(deepcopy=False))
+    seed = worker_seed(manager.seed, lease.driver.number, known)
+    study.sampler = build_sampler(sampler, seed, manager.n_startup_trials, space)
+    folder = made or StudyFolder(Path(study.user_attrs[FOLDER]))
+    total = _total(manager, study, sampler, space)
+    _note(manager, study, folder, total)
+    if options.entrance != "join":
+        describe_study(folder, storage, name, manager.arguments())
+    if options.entrance == "resume":
+        _take_over(study)
+    if options.entrance == "new" and options.warm_start:
+        nearest = packaged_params(space, manager.entry(), manager.given_n_envs)
+        study.enqueue_trial(nearest, user_attrs={WARM_START: True})
+    logger.info("Study %s in %s: %d of %d trials so far", name, storage, known, total)
+    return OpenStudy(study, storage, folder, lease, total, space)
 
 
-def _fail(study: Study, trial: Trial, error: Exception) -> None:
-    reason = f"{type(error).__name__}: {' '.join(str(error).split())}"
-    trial.set_user_attr(FAILURE, reason)
-    trial.set_user_attr(TRACEBACK, "".join(traceback.format_exception(error)))
-    study.tell(trial, state=TrialState.FAIL)
-    logger.warning("Trial %d has failed: %s; its parameters: %s", trial.number, reason, trial.params)
+def _total(manager: ExperimentManager, study: Study, sampler: str, space: SearchSpace) -> int:
+    """How many trials the study is to have: as many as asked for, the points of a grid at most."""
+    options = manager.study_options
+    total = manager.max_total_trials or manager.n_trials
+    if options.entrance == "join":
+        total = max(total, study.user_attrs.get(TOTAL, 0))
+    if sampler == "grid":
+        total = min(total, grid_of(space).size + options.warm_start)
+    return total
 
 
-def _result(manager: ExperimentManager, study: Study) -> StudyResult:
-    path = report_path(manager)
-    table = write_table(study, path)
-    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
-    if not complete:
-        return StudyResult(study.study_name, None, None, {}, {}, table, path, None)
+def _note(manager: ExperimentManager, study: Study, folder: StudyFolder, total: int) -> None:
+    """Writes what a study is among its attributes; those of its beginning stay, but for the number of trials."""
+    if TOTAL not in study.user_attrs:
+        marks = evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
+        noted = {key: to_plain(value) for key, value in manager.saved_hyperparams.items()}
+        noted |= {
+            "command": shlex.join(sys.argv),
+            "env": manager.env_id,
+            "n_timesteps": manager.hyperparams.n_timesteps,
+            "n_eval_episodes": manager.n_eval_episodes,
+            "n_eval_envs": manager.n_eval_envs,
+            "marks": list(marks),
+            "pruner": manager.pruner,
+            "sampler": manager.sampler,
+            "objective": manager.trial_objective,
+            FOLDER: str(folder.path),
+        }
+        for key, value in noted.items():
+            study.set_user_attr(key, value)
+    if study.user_attrs.get(TOTAL) != total:
+        study.set_user_attr(TOTAL, total)
+
+
+def _take_over(study: Study) -> None:
+    """Puts what dead drivers were working on back into the queue."""
+    dead = dead_drivers(study)
+    for row in study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+        # A driver may have died between taking a row and putting its name to it.
+        if row.user_attrs.get(DRIVER) in {*dead, None}:
+            break_off(study, row)
+    for row in to_continue(study.get_trials(deepcopy=False)):
+        enqueue_continuation(study, row)
+
+
+def _result(manager: ExperimentManager, opened: OpenStudy) -> StudyResult:
+    study, folder = opened.study, opened.folder.path
+    files = write_reports(study, folder, no_optim_plots=manager.no_optim_plots, table=report_path(manager))
+    table = study.trials_dataframe()
+    if not study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,)):
+        return StudyResult(study.study_name, opened.storage, None, None, {}, {}, table, files.table, None, folder, files.page)
     best = study.best_trial
-    hyperparams = _hyperparams_of(manager, best.params)
-    best_path = path.with_suffix(".best.yml")
-    write_best(manager, hyperparams, best_path)
-    return StudyResult(study.study_name, best.number, best.value, best.params, hyperparams, table, path, best_path)
-
-
-def _hyperparams_of(manager: ExperimentManager, params: Mapping[str, Any]) -> dict[str, Any]:
-    converted = convert(manager.algo, params, manager.entry(), manager.custom_hyperparams, manager.given_n_envs)
-    return dict(to_plain(best_entry(manager, converted)))
+    found = (best.number, best.value, best.params, dict(best.user_attrs[HYPERPARAMS]))
+    return StudyResult(study.study_name, opened.storage, *found, table, files.table, files.best, folder, files.page)

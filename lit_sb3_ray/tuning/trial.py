@@ -4,29 +4,51 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
+from optuna import TrialPruned
+from ray import cloudpickle
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import sync_envs_normalization
 
 from lit_sb3_ray.errors import NonFiniteError
-from lit_sb3_ray.experiment.evaluations import append_evaluation, read_evaluations, save_model, write_evaluations
+from lit_sb3_ray.experiment.evaluations import (
+    append_evaluation,
+    cut_evaluations,
+    read_evaluations,
+    save_model,
+    write_evaluations,
+)
+from lit_sb3_ray.experiment.loggers import attach_sb3_logger
+from lit_sb3_ray.experiment.metrics import cut_metrics
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit import RLModule, RLTrainer
+from lit_sb3_ray.lit.checkpoint import read_state, save_checkpoint
 from lit_sb3_ray.lit.evaluation import Evaluation, evaluate, evaluation_seed
 from lit_sb3_ray.lit.iteration import takes_masks
 from lit_sb3_ray.lit.speed import fit_threads
+from lit_sb3_ray.lit.stop import StopGuard
+from lit_sb3_ray.tuning.drawing import draw, space_of
+from lit_sb3_ray.tuning.objectives import objective_value
+from lit_sb3_ray.tuning.rows import TIMESTEPS
+from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
 
 if TYPE_CHECKING:
+    from optuna import Trial
     from stable_baselines3.common.vec_env import VecEnv
 
     from lit_sb3_ray.experiment.manager import ExperimentManager
 
+# Entry of a checkpoint: the report that it was taken after.
+POINT = "point"
 # From this verbosity on a trial's model tells what it does.
 TELLS_ALL = 2
 
@@ -73,21 +95,55 @@ def trial_settings(manager: ExperimentManager) -> dict[str, Any]:
         "precision": manager.precision,
         "num_threads": manager.num_threads,
         "gym_packages": manager.gym_packages,
+        "envs_per_actor": manager.envs_per_actor,
+        "env_cpus": manager.env_cpus,
+        "env_timeout": manager.env_timeout,
+        "max_env_restarts": manager.max_env_restarts,
     }
 
 
-def trial_manager(manager: ExperimentManager, hyperparams: Mapping[str, Any]) -> ExperimentManager:
-    """Makes the manager of one trial.
+@dataclass(frozen=True)
+class TrialMaker:
+    """Makes the experiments of a study's trials, in whatever process.
 
-    Args:
-        manager: The study's manager.
-        hyperparams: The trial's hyperparameters, which go over the file's; those of the command line go over them.
+    Attributes:
+        manager_class: `ExperimentManager`, or the user's own.
+        settings: Its constructor's arguments.
+        hooks: Attributes that are set on it.
     """
-    made = type(manager)(**trial_settings(manager))
-    made.default_vec_env_cls = manager.default_vec_env_cls
-    made.vec_env_kwargs = manager.vec_env_kwargs
-    made.trial_hyperparams = dict(hyperparams)
-    return made
+
+    manager_class: type[ExperimentManager]
+    settings: dict[str, Any]
+    hooks: dict[str, Any]
+
+    @classmethod
+    def of(cls, manager: ExperimentManager) -> TrialMaker:
+        """Takes a study's manager as the model of its trials'."""
+        hooks = {"default_vec_env_cls": manager.default_vec_env_cls, "vec_env_kwargs": manager.vec_env_kwargs}
+        return cls(type(manager), trial_settings(manager), hooks)
+
+    def __call__(self, hyperparams: Mapping[str, Any], seed: int) -> ExperimentManager:
+        """Makes one.
+
+        Args:
+            hyperparams: The trial's hyperparameters, which go over the file's; those of the command line go over them.
+            seed: Its seed.
+        """
+        made = self.manager_class(**{**self.settings, "seed": seed})
+        for name, value in self.hooks.items():
+            setattr(made, name, value)
+        made.trial_hyperparams = dict(hyperparams)
+        return made
+
+
+def packed(maker: TrialMaker) -> Callable[[Mapping[str, Any], int], ExperimentManager]:
+    """Makes a maker of what another process can unpack before it knows where that one's modules are."""
+    return partial(_make, cloudpickle.dumps(maker))  # type: ignore[no-untyped-call]
+
+
+def _make(content: bytes, hyperparams: Mapping[str, Any], seed: int) -> ExperimentManager:
+    maker: TrialMaker = cloudpickle.loads(content)
+    return maker(hyperparams, seed)
 
 
 class TrialStopped(KeyboardInterrupt):
@@ -109,14 +165,24 @@ class TrialRun:
         last: The last report.
     """
 
-    def __init__(self, manager: ExperimentManager, marks: Sequence[int], stop: SignalStop, folder: Path | None = None) -> None:
+    def __init__(
+        self,
+        manager: ExperimentManager,
+        marks: Sequence[int],
+        stop: SignalStop,
+        folder: Path | None = None,
+        checkpoint: Path | None = None,
+        logs: Path | None = None,
+    ) -> None:
         """Builds envs and model.
 
         Args:
-            manager: Made by `trial_manager`.
+            manager: Made by `TrialMaker`.
             marks: Env steps at which evaluations are due, ascending, the last of them the budget.
             stop: Takes signals; it is pointed at this trial.
             folder: Where to keep the evaluations and the best model; None for nowhere.
+            checkpoint: What `save` has written, to go on from.
+            logs: The folder for what SB3's logger dumps, as `metrics.csv`; None for nowhere.
 
         Raises:
             ConfigError: The hyperparameters do not suit the env.
@@ -128,9 +194,16 @@ class TrialRun:
         self._envs: list[VecEnv] = []
         self._threads = torch.get_num_threads()
         self._run = None if folder is None else RunFolder(folder, manager.env_id)
+        self._logs = None if logs is None else RunFolder(logs, manager.env_id)
         self._best = -math.inf
         try:
+            if checkpoint is not None:
+                self.last = Point(**read_state(checkpoint)["extra"][POINT])
+            self._continue_files(0 if self.last is None else self.last.num_timesteps)
             self._build()
+            if self.last is not None:
+                # Trains nothing, since that many env steps are done.
+                self._trainer.fit(self.module, until=self.last.num_timesteps, ckpt_path=checkpoint)
         except BaseException:  # Ctrl-C as well: it goes on, and leaves no env open.
             self.close()
             raise
@@ -165,6 +238,17 @@ class TrialRun:
         self.last = Point(mark, self.module.num_timesteps, result.mean_reward, result.std_reward)
         return self.last
 
+    def save(self, folder: Path) -> None:
+        """Writes a checkpoint to go on from; after at least one `advance`.
+
+        Args:
+            folder: Is made.
+        """
+        session = self.module.session
+        assert session is not None, "a trial is saved after its first report"
+        assert self.last is not None, "a trial is saved after its first report"
+        save_checkpoint(folder, session, {POINT: asdict(self.last)})
+
     def close(self) -> None:
         """Closes the envs; a second time does nothing."""
         torch.set_num_threads(self._threads)
@@ -182,16 +266,28 @@ class TrialRun:
         fit_threads(algorithm, manager.num_threads)
         self.module = RLModule(algorithm)
         self._stop.guard = self.module.guard
+        talks = manager.verbose >= TELLS_ALL
+        if self._logs is not None:
+            attach_sb3_logger(algorithm, self._logs, 1 if talks else 0)
         self._trainer = RLTrainer(
             max_steps=self.marks[-1],
             rl_callback=manager.create_callbacks(),
-            log_interval=-1 if manager.verbose >= TELLS_ALL else None,
+            log_interval=-1 if talks or self._logs is not None else None,
             use_masking=takes_masks(algorithm) and manager.uses_masking(env),
             fast=manager.fast,
             precision=manager.precision,
             callbacks=[*(item for item in manager.callbacks if not isinstance(item, BaseCallback)), self._stop],
         )
         self._check_stop()
+
+    def _continue_files(self, reached: int) -> None:
+        """Cuts what an earlier actor has written of this trial after its last checkpoint, or before any."""
+        if self._logs is not None:
+            self._logs.path.mkdir(parents=True, exist_ok=True)
+            cut_metrics(self._logs.metrics, reached)
+        if self._run is not None:
+            cut_evaluations(self._run.evaluations, reached)
+            self._best = max(map(fmean, read_evaluations(self._run.evaluations)["results"]), default=-math.inf)
 
     def _check_stop(self) -> None:
         if self._stop.signum is not None:
@@ -223,3 +319,35 @@ class TrialRun:
         if result.mean_reward > self._best:
             self._best = result.mean_reward
             save_model(self.module.algorithm, run.best, run.best_statistics)
+
+
+def objective(manager: ExperimentManager, trial: Trial) -> float:
+    """Carries one trial of an Optuna study out in this process.
+
+    Args:
+        manager: The study's manager.
+        trial: The trial.
+
+    Returns:
+        What the trial is worth by the manager's `trial_objective`.
+
+    Raises:
+        TrialPruned: The study's pruner has ended it.
+        TrialStopped: A signal has ended it; it is a `KeyboardInterrupt`.
+        ConfigError: The hyperparameters do not suit the env.
+        NonFiniteError: The training has diverged.
+    """
+    made = TrialMaker.of(manager)(draw(manager, space_of(manager), trial), manager.seed)
+    marks = evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
+    folder = Path(manager.optimization_log_path) / f"trial_{trial.number}" if manager.optimization_log_path else None
+    values: dict[int, float] = {}
+    with SignalStop(StopGuard()) as stop, closing(TrialRun(made, marks, stop, folder)) as run:
+        while not run.done:
+            point = run.advance()
+            values[point.mark] = point.mean_reward
+            trial.report(point.mean_reward, point.mark)
+            trial.set_user_attr(TIMESTEPS, point.num_timesteps)
+            # A trial that has used its budget is complete, whatever the pruner thinks of it.
+            if not run.done and trial.should_prune():
+                raise TrialPruned
+    return objective_value(manager.trial_objective, values)

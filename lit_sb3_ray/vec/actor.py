@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import contextlib
 import os
-import subprocess
+import secrets
 import sys
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
+
+from lit_sb3_ray.vec.guard import MARK, start_guard
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,20 +30,6 @@ SETTINGS = {
     "OPENBLAS_NUM_THREADS": "1",
 }
 
-# Ends the group of processes that a dead one has led. It waits for that death, half a minute at most.
-_SWEEP = """
-import os, signal, sys, time
-leader = int(sys.argv[1])
-for _ in range(600):
-    if os.getppid() != leader:
-        break
-    time.sleep(0.05)
-try:
-    os.killpg(leader, signal.SIGKILL)
-except ProcessLookupError:
-    pass
-"""
-
 
 @dataclass(frozen=True)
 class Home:
@@ -50,10 +38,12 @@ class Home:
     Attributes:
         node: Ray's id of its node.
         pid: Its process, which leads a process group that its environments' children belong to.
+        guard: The process that ends those when the actor has ended.
     """
 
     node: str
     pid: int
+    guard: int
 
 
 class EnvActor:
@@ -73,6 +63,8 @@ class EnvActor:
         sys.path.extend(folder for folder in search_path if folder not in sys.path)
         if os.getpgrp() != os.getpid():
             os.setpgid(0, 0)
+        os.environ[MARK] = secrets.token_hex(16)
+        self._guard = start_guard(os.environ[MARK])
         self._group: EnvGroup | None = None
         self._arrays: Any = None
 
@@ -80,7 +72,7 @@ class EnvActor:
         """Tells where the actor lives."""
         import ray
 
-        return Home(ray.get_runtime_context().get_node_id(), os.getpid())
+        return Home(ray.get_runtime_context().get_node_id(), os.getpid(), self._guard)
 
     def serve(self, address: str, password: bytes, first: int, builders: list[bytes]) -> None:
         """Builds the environments and steps them for the learner until it closes them or is gone.
@@ -99,8 +91,8 @@ class EnvActor:
                 send_object(connection, first)
                 send_object(connection, self.build(first, builders))
                 if self._group is not None:
-                    berth, descriptors = receive_object(connection, descriptors=1)
-                    serve(self._group, connection, berth, descriptors[0])
+                    berth, descriptors = receive_object(connection, descriptors=3)
+                    serve(self._group, connection, berth, descriptors)
             except ConnectionError:
                 self._leave()
 
@@ -130,18 +122,21 @@ class EnvActor:
         self._built.attach(self._arrays)
         return [], {}
 
-    def step(self, actions: Any) -> tuple[Any, dict[str, Any]]:
+    def step(self, actions: Any, masked: bool) -> tuple[Any, dict[str, Any]]:
         """Steps each environment once.
 
         Args:
             actions: One for each environment.
+            masked: Whether action masks are asked for, too.
 
         Returns:
             What `EnvGroup.step` returns, and the arrays by the names they have in a batch.
         """
-        extras = self._built.step(actions)
+        extras = self._built.step(actions, masked=masked)
         arrays = self._arrays
         names = ["rewards", "dones", "flags", "observations"]
+        if masked:
+            names += ["mask_forms", "masks"]
         if arrays.dones.any():
             names.append("terminal")
         return extras, {name: getattr(arrays, name) for name in names}
@@ -162,16 +157,9 @@ class EnvActor:
         return self._group
 
     def _leave(self) -> None:
-        """Ends this process, since the learner is gone: environments get time to close, what they leave behind is ended."""
+        """Ends this process, since the learner is gone: environments get time to close, the guard ends what they leave."""
         import ray
 
-        subprocess.Popen(
-            [sys.executable, "-S", "-E", "-c", _SWEEP, str(os.getpid())],
-            start_new_session=True,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
         if self._group is not None:
             self._group.close()
         ray.actor.exit_actor()  # type: ignore[no-untyped-call]

@@ -15,11 +15,11 @@ from lit_sb3_ray.errors import ConfigError
 _LINE = 64  # bytes of a cache line: what different processes write shares none
 _WORDS = 8  # 64-bit words of a line
 
-# Kinds of actions that are passed as arrays, known to both sides by their place here.
+# Types of arrays that are passed in memory of no fixed type, known to both sides by their place here.
 _CODES = "?bBhHiIlLfd"
-_DTYPES = tuple(np.dtype(code) for code in _CODES)
-_CODE_OF = {dtype: code for code, dtype in reversed(list(enumerate(_DTYPES)))}
-_WIDEST = max(dtype.itemsize for dtype in _DTYPES)
+DTYPES = tuple(np.dtype(code) for code in _CODES)
+CODE_OF = {dtype: code for code, dtype in reversed(list(enumerate(DTYPES)))}
+WIDEST = max(dtype.itemsize for dtype in DTYPES)
 
 
 # Bits of what a step says beside its arrays. They are plain numbers because they are tested for every environment and step.
@@ -36,6 +36,7 @@ class Layout:
         n_envs: How many environments.
         observation: Key, shape and type of each part of an observation; the key is None when it has one part only.
         action_shape: Shape of one action; None when actions are no arrays.
+        mask: Entries of an action mask; 0 when there are no masks for such actions.
         shares: How many shares have a channel.
         mailbox: Bytes of each mailbox; a share has two.
     """
@@ -43,6 +44,7 @@ class Layout:
     n_envs: int
     observation: tuple[tuple[Hashable, tuple[int, ...], str], ...]
     action_shape: tuple[int, ...] | None
+    mask: int
     shares: int
     mailbox: int
 
@@ -69,7 +71,7 @@ class Layout:
                     f"observations{place} are {type(part).__name__}, which no array can hold: wrap the environment"
                 )
             observation.append((key, part.shape, np.dtype(part.dtype).str))
-        return cls(n_envs, tuple(observation), action_space.shape, shares, mailbox)
+        return cls(n_envs, tuple(observation), action_space.shape, mask_entries(action_space), shares, mailbox)
 
     @property
     def size(self) -> int:
@@ -93,17 +95,21 @@ class Layout:
             return np.ndarray(shape, dtype, memory, start)
 
         n = self.n_envs
-        for _ in range(self.shares):
-            words = take((2, _WORDS), np.int64)
-            mail = take((2, self.mailbox), np.uint8)
-            if memory is not None:
-                batch.lines.append((memoryview(words[0]), memoryview(words[1])))
-                batch.mail.append((memoryview(mail[0]), memoryview(mail[1])))
+        boards = take((min(1, self.shares), _WORDS), np.int64)
+        words = take((self.shares, 2, _WORDS), np.int64)
+        mail = take((self.shares, 2, self.mailbox), np.uint8)
+        if memory is not None:
+            batch.words = words
+            batch.board = next((memoryview(board) for board in boards), batch.board)
+            batch.lines = [(memoryview(line[0]), memoryview(line[1])) for line in words]
+            batch.mail = [(memoryview(boxes[0]), memoryview(boxes[1])) for boxes in mail]
         batch.rewards = take((n,), np.float32)
         batch.dones = take((n,), np.bool_)
         batch.flags = take((n,), np.uint8)
+        batch.mask_forms = take((n,), np.uint8)
+        batch.masks = take((n, self.mask * WIDEST), np.uint8)
         if self.action_shape is not None:
-            batch.actions_memory = take((n * int(np.prod(self.action_shape, dtype=np.int64)) * _WIDEST,), np.uint8)
+            batch.actions_memory = take((n * int(np.prod(self.action_shape, dtype=np.int64)) * WIDEST,), np.uint8)
         for arrays in (batch.observations, batch.terminal):
             for key, shape, dtype in self.observation:
                 arrays[key] = take((n, *shape), dtype)
@@ -122,6 +128,10 @@ class Batch:
         dones: One a row.
         flags: Bits (`TRUNCATED_BIT`, ...), one byte a row.
         actions_memory: Where actions go.
+        mask_forms: As what each row's action mask lies in `masks`; see `masks.read_mask`.
+        masks: Action masks.
+        board: Control words that concern all shares.
+        words: Control words of all shares; `lines` are views of them.
         lines: For each share the control words that the learner writes, and those that the actor writes.
         mail: For each share the learner's mailbox, and the actor's.
     """
@@ -133,6 +143,10 @@ class Batch:
     dones: np.ndarray[Any, Any] = field(default_factory=lambda: np.empty(0, np.bool_))
     flags: np.ndarray[Any, Any] = field(default_factory=lambda: np.empty(0, np.uint8))
     actions_memory: np.ndarray[Any, Any] = field(default_factory=lambda: np.empty(0, np.uint8))
+    mask_forms: np.ndarray[Any, Any] = field(default_factory=lambda: np.empty(0, np.uint8))
+    masks: np.ndarray[Any, Any] = field(default_factory=lambda: np.empty((0, 0), np.uint8))
+    board: memoryview = field(default_factory=lambda: memoryview(b""))
+    words: np.ndarray[Any, Any] = field(default_factory=lambda: np.empty((0, 2, _WORDS), np.int64))
     lines: list[tuple[memoryview, memoryview]] = field(default_factory=list)
     mail: list[tuple[memoryview, memoryview]] = field(default_factory=list)
     _action_arrays: dict[int, np.ndarray[Any, Any]] = field(default_factory=dict)
@@ -142,7 +156,7 @@ class Batch:
         shape = self.layout.action_shape
         if shape is None or not isinstance(actions, np.ndarray) or actions.shape != (self.layout.n_envs, *shape):
             return -1
-        code: int = _CODE_OF.get(actions.dtype, -1)
+        code: int = CODE_OF.get(actions.dtype, -1)
         return code
 
     def actions(self, code: int) -> np.ndarray[Any, Any]:
@@ -150,7 +164,7 @@ class Batch:
         array = self._action_arrays.get(code)
         if array is None:
             shape = (self.layout.n_envs, *(self.layout.action_shape or ()))
-            array = self._action_arrays[code] = np.ndarray(shape, _DTYPES[code], self.actions_memory)
+            array = self._action_arrays[code] = np.ndarray(shape, DTYPES[code], self.actions_memory)
         return array
 
     def rows(self, rows: range) -> Batch:
@@ -163,4 +177,17 @@ class Batch:
             rewards=self.rewards[part],
             dones=self.dones[part],
             flags=self.flags[part],
+            mask_forms=self.mask_forms[part],
+            masks=self.masks[part],
         )
+
+
+def mask_entries(action_space: gym.Space[Any]) -> int:
+    """Counts the entries of a mask for such actions, as MaskablePPO has them; 0 when it has none."""
+    if isinstance(action_space, spaces.Discrete):
+        return int(action_space.n)
+    if isinstance(action_space, spaces.MultiDiscrete):
+        return int(action_space.nvec.sum())
+    if isinstance(action_space, spaces.MultiBinary):
+        return 2 * int(np.prod(action_space.shape))
+    return 0

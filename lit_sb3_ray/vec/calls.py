@@ -35,10 +35,10 @@ class CallPeer(Peer):
         self._part = slice(rows.start, rows.stop)
         self._call: Any = self._actor.attach.remote(layout)
 
-    def begin_step(self, actions: Any, code: int) -> None:
+    def begin_step(self, actions: Any, code: int, *, masked: bool) -> None:
         """Calls for a step; see `Peer`."""
         own = actions[self._part] if code >= 0 else [actions[row] for row in self.rows]
-        self._call = self._actor.step.remote(own)
+        self._call = self._actor.step.remote(own, masked)
 
     def begin(self, command: Command, rows: Sequence[int], arguments: Sequence[Any]) -> None:
         """Calls for a command; see `Peer`."""
@@ -46,6 +46,8 @@ class CallPeer(Peer):
 
     def finish(self, deadline: float | None) -> list[Any] | EnvFailure:
         """Waits for the call's result and copies its arrays; see `Peer`."""
+        if self._call is None:
+            return []
         timeout = None if deadline is None else max(0.0, deadline - time.monotonic())
         try:
             answer = ray.get(self._call, timeout=timeout)

@@ -8,9 +8,13 @@ import select
 import socket
 import threading
 import time
-from typing import Final
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
 
 from lit_sb3_ray.vec.memory import receive_exactly
+from lit_sb3_ray.vec.patience import Patience
 
 # Words of the line that one side writes and the other reads.
 COUNT: Final = 0  # posts so far
@@ -19,11 +23,27 @@ KIND: Final = 2  # what the last post is
 LENGTH: Final = 3  # bytes of its mail; negative when they follow through the socket
 PLACE: Final = 4  # which environment is being stepped, for reports
 
+# Words of the board, which the learner writes and all actors read.
+DOOR: Final = 0  # at which of the doors to sleep
+GATHERING: Final = 1  # 1 while the learner sleeps until all actors have answered
+
 _WAKE, _MAIL = b"\0", b"\1"
 _LOOK_AGAIN_MS = 250  # how long a sleep lasts before the other side's process is looked for
-_LEAST_PATIENCE = 50e-6
-_STOLEN_S = 5e-4  # a look that takes this long has let a process run that is not one of ours
-_REST_S = 0.1
+
+
+@dataclass(frozen=True)
+class Hall:
+    """What an actor shares with the others; see `Muster`, the learner's side of it.
+
+    Attributes:
+        board: The board's words.
+        words: Control words of all channels.
+        doors: File descriptors to sleep at.
+    """
+
+    board: memoryview
+    words: np.ndarray[Any, Any]
+    doors: tuple[int, int]
 
 
 class Channel:
@@ -40,6 +60,7 @@ class Channel:
         inbox: The other side's outbox.
         peer: Process id of the other side.
         patience: The longest poll, in seconds; 0 sleeps at once.
+        hall: What the actor shares with others; None for the learner's end.
     """
 
     def __init__(
@@ -51,6 +72,7 @@ class Channel:
         inbox: memoryview,
         peer: int,
         patience: float,
+        hall: Hall | None = None,
     ) -> None:
         self._socket = connection
         self._mine = mine
@@ -58,16 +80,20 @@ class Channel:
         self._outbox = outbox
         self._inbox = inbox
         self._peer = peer
-        self._patience = self._most_patience = patience
-        self._poll_from = 0.0
+        self._patience = Patience(patience)
+        self._hall = hall
         self._seen = theirs[COUNT]
         self._mail_begun = False
-        self._lock = threading.Lock()
-        self._poller = select.poll()
-        self._poller.register(connection, select.POLLIN)
+        self._descriptor = connection.fileno()
+        self._pollers = [self._poller()] if hall is None else [self._poller(door) for door in hall.doors]
 
-    def post(self, kind: int, mail: bytes = b"") -> None:
-        """Makes what was written visible to the other side, and wakes it if it sleeps.
+    def post(self, kind: int, mail: bytes = b"", *, wake: bool = True) -> None:
+        """Makes what was written visible to the other side.
+
+        Args:
+            kind: What the post is.
+            mail: What goes along.
+            wake: Whether to wake the other side if it sleeps; otherwise `Muster.ring` does.
 
         Raises:
             ConnectionError: The mail was long and the other side is gone. Short mail to a dead process raises nothing: the
@@ -79,17 +105,17 @@ class Channel:
             self._outbox[:length] = mail
         mine[KIND] = kind
         mine[LENGTH] = length if fits else -length
-        self._fence()
+        fence()
         mine[COUNT] += 1
         if not fits:
             self._socket.sendall(_MAIL)
             self._socket.sendall(mail)
-            return
-        self._fence()
-        if self._theirs[ASLEEP]:
-            # A full socket holds wake-ups enough; a broken one shows at the next wait.
-            with contextlib.suppress(BlockingIOError, ConnectionError):
-                self._socket.send(_WAKE, socket.MSG_DONTWAIT)
+        elif wake:
+            fence()
+            if self._theirs[ASLEEP] or self._is_last():
+                # A full socket holds wake-ups enough; a broken one shows at the next wait.
+                with contextlib.suppress(BlockingIOError, ConnectionError):
+                    self._socket.send(_WAKE, socket.MSG_DONTWAIT)
 
     def wait(self, deadline: float | None = None) -> tuple[int, memoryview | bytes | bytearray]:
         """Waits for the other side's next post.
@@ -104,15 +130,50 @@ class Channel:
             ConnectionError: The other side is gone without posting.
             TimeoutError: The deadline has passed.
         """
-        theirs, seen = self._theirs, self._seen
-        if theirs[COUNT] == seen:
-            self._await(seen, deadline)
-        self._fence()
+        theirs = self._theirs
+        if theirs[COUNT] == self._seen:
+            self._patience.wait(self.has_post, lambda: self._sleep(deadline))
+        fence()
         self._seen = theirs[COUNT]
         kind, length = theirs[KIND], theirs[LENGTH]
         if not length:
             return kind, b""
-        return kind, self._inbox[:length] if length > 0 else self._receive(-length, deadline)
+        return kind, self._inbox[:length] if length > 0 else self._receive(-length)
+
+    def has_post(self) -> bool:
+        """Tells whether the other side has posted since the last wait."""
+        return bool(self._theirs[COUNT] != self._seen)
+
+    def skip(self) -> None:
+        """Takes the other side's post unread."""
+        self._seen = self._theirs[COUNT]
+
+    @property
+    def is_owed(self) -> bool:
+        """Whether this side, which posts first, has an answer to wait for."""
+        return self._mine[COUNT] != self._seen
+
+    def fileno(self) -> int:
+        """Gives the socket's file descriptor, which is readable when the other side wakes this one or is gone."""
+        return self._descriptor
+
+    def heed(self, *, readable: bool) -> bool:
+        """Looks at what has ended a sleep of the learner, for `Muster`.
+
+        Args:
+            readable: Whether the socket has something; a wake-up is taken off it.
+
+        Returns:
+            Whether the wait can go on; otherwise `wait` has something to receive or to raise.
+        """
+        try:
+            if readable and not self._mail_begun:
+                self._take_byte()
+            elif not readable and not self.has_post():
+                self._check_peer()
+        except ConnectionError:
+            return False
+        return not self._mail_begun
 
     @property
     def their_place(self) -> int:
@@ -123,59 +184,45 @@ class Channel:
         """Closes the socket, which tells the other side."""
         self._socket.close()
 
-    def _await(self, seen: int, deadline: float | None) -> None:
-        """Polls, then sleeps, and learns from how long it took whether polling pays."""
-        theirs = self._theirs
-        start = now = time.perf_counter()
-        until = start + self._patience if start > self._poll_from else start
-        while now < until:
-            os.sched_yield()
-            before, now = now, time.perf_counter()
-            if now - before > _STOLEN_S:
-                # Somebody else needs this processor, and takes it whenever it is offered. Those who sleep are let run sooner.
-                self._poll_from = now + _REST_S
-                break
-            if theirs[COUNT] != seen:
-                return
-        self._sleep(seen, deadline)
-        if time.perf_counter() - start < self._most_patience:
-            self._patience = self._most_patience
-        else:
-            self._patience = max(self._patience / 2, min(_LEAST_PATIENCE, self._most_patience))
+    def _is_last(self) -> bool:
+        """Tells whether the learner sleeps until all have answered and this was the last answer."""
+        hall = self._hall
+        return hall is not None and bool(hall.board[GATHERING]) and all_answered(hall.words)
 
-    def _sleep(self, seen: int, deadline: float | None) -> None:
-        mine, theirs = self._mine, self._theirs
+    def _poller(self, *doors: int) -> select.poll:
+        poller = select.poll()
+        for descriptor in (self._descriptor, *doors):
+            poller.register(descriptor, select.POLLIN)
+        return poller
+
+    def _sleep(self, deadline: float | None) -> None:
+        mine, hall = self._mine, self._hall
         mine[ASLEEP] = 1
         try:
             while True:
+                # The learner shows the next door after its post, so the door must be looked at before the post is.
+                poller = self._pollers[0 if hall is None else hall.board[DOOR]]
                 # The fence keeps this look from being made before the flag is seen by the other side.
-                self._fence()
-                if theirs[COUNT] != seen:
+                fence()
+                if self.has_post():
                     return
-                if self._poller.poll(self._milliseconds(deadline)):
-                    self._take_byte(seen)
-                elif theirs[COUNT] == seen:
+                events = poller.poll(milliseconds(deadline))
+                for descriptor, _ in events:
+                    if descriptor == self._descriptor:
+                        self._take_byte()
+                if not events and not self.has_post():
                     self._check_peer()
         finally:
             mine[ASLEEP] = 0
 
-    def _milliseconds(self, deadline: float | None) -> int:
-        """Tells how long to sleep at most."""
-        if deadline is None:
-            return _LOOK_AGAIN_MS
-        left = deadline - time.monotonic()
-        if left <= 0:
-            raise TimeoutError
-        return min(_LOOK_AGAIN_MS, int(left * 1000) + 1)
-
-    def _take_byte(self, seen: int) -> None:
+    def _take_byte(self) -> None:
         try:
             byte = self._socket.recv(1)
         except ConnectionError:
             byte = b""
         if byte == _MAIL:
             self._mail_begun = True
-        elif not byte and self._theirs[COUNT] == seen:
+        elif not byte and not self.has_post():
             raise ConnectionError("the other process has closed the connection")
 
     def _check_peer(self) -> None:
@@ -187,17 +234,37 @@ class Channel:
         except PermissionError:
             return  # it exists, under another user
 
-    def _receive(self, length: int, deadline: float | None) -> bytearray:
+    def _receive(self, length: int) -> bytearray:
         """Receives announced mail through the socket, past the wake-ups that precede it."""
         while not self._mail_begun:
             self._mail_begun = receive_exactly(self._socket, 1) == _MAIL
         self._mail_begun = False
         return receive_exactly(self._socket, length)
 
-    def _fence(self) -> None:
-        """Orders memory accesses before and after it: a lock taken and released twice is a full barrier on all processors."""
-        lock = self._lock
-        lock.acquire()
-        lock.release()
-        lock.acquire()
-        lock.release()
+
+def all_answered(words: np.ndarray[Any, Any]) -> bool:
+    """Tells whether all actors have answered all posts, by the control words of their channels."""
+    return bool(words[:, 0, COUNT].tobytes() == words[:, 1, COUNT].tobytes())
+
+
+def milliseconds(deadline: float | None) -> int:
+    """Tells how long to sleep at most before looking again.
+
+    Raises:
+        TimeoutError: The deadline has passed.
+    """
+    if deadline is None:
+        return _LOOK_AGAIN_MS
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return min(_LOOK_AGAIN_MS, int(left * 1000) + 1)
+
+
+def fence() -> None:
+    """Orders memory accesses before and after it: a lock taken and released twice is a full barrier on all processors."""
+    lock = threading.Lock()  # a new one, since an interrupt may leave it taken
+    lock.acquire()
+    lock.release()
+    lock.acquire()
+    lock.release()

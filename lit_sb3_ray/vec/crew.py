@@ -13,11 +13,17 @@ import numpy as np
 from lit_sb3_ray.vec.failures import ActorError, EnvError, EnvFailure, PeerLost
 from lit_sb3_ray.vec.fleet import Fleet
 from lit_sb3_ray.vec.group import Command, Extra
+from lit_sb3_ray.vec.inline import InlinePeer
+from lit_sb3_ray.vec.masks import METHOD, read_mask
 from lit_sb3_ray.vec.peer import Peer
+from lit_sb3_ray.vec.serving import step_post
 
 logger = logging.getLogger(__name__)
 
 Reset = tuple[int | None, dict[str, Any] | None]  # seed and options
+
+# What changes nothing in an environment, so that its action mask stays as it is.
+_HARMLESS = (Command.HAS_ATTR, Command.IS_WRAPPED)
 
 
 class Crew:
@@ -47,6 +53,9 @@ class Crew:
         self._losses = 0
         self._homes = [(number, row) for number, peer in enumerate(fleet.peers) for row in range(len(peer.rows))]
         self._attributes: dict[int, dict[str, Any]] = {}
+        self._masks_asked = False  # since the last step
+        self._masked = False  # whether the last step has left masks in the batch
+        self._fresh_masks: set[int] = set()  # environments whose masks are there, and valid
 
     def begin_step(self, actions: Any) -> None:
         """Lets all environments start a step, but for those of `revived`."""
@@ -55,16 +64,31 @@ class Crew:
         code = batch.action_code(actions)
         if code >= 0:
             batch.actions(code)[:] = actions
+        self._masked, self._masks_asked = self._masks_asked, False
+        self._fresh_masks.clear()
+        muster = self.fleet.muster
+        if muster is not None:
+            muster.prepare()
+        together = muster is not None and muster.is_complete and code >= 0 and not self.revived
         for number, peer in enumerate(self.fleet.peers):
             if number not in self.revived:
-                peer.begin_step(actions, code)
+                # Noted first: an interrupt may come between, and a peer that was not reached is finished at once.
                 self._begun.append(number)
+                if not together or isinstance(peer, InlinePeer):
+                    peer.begin_step(actions, code, masked=self._masked)
+        if muster is not None:
+            if together:
+                muster.post(step_post(code, masked=self._masked))
+            muster.ring()
 
     def finish_step(self) -> list[Extra]:
         """Waits for the step; what is in no array comes back, with rows counted from the first environment."""
         self._check_open()
         results, lost = self._finish()
         self._revive_all(lost)
+        if self._masked:
+            forms = self.fleet.batch.mask_forms
+            self._fresh_masks = {row for number in results for row in self.fleet.peers[number].rows if forms[row]}
         extras: list[Extra] = []
         for number, found in results.items():
             if found:
@@ -83,9 +107,10 @@ class Crew:
         """
         self._settle()
         self.revived.clear()
+        self._fresh_masks.clear()
         for number, peer in enumerate(self.fleet.peers):
-            peer.begin(Command.RESET, range(len(peer.rows)), arguments[peer.rows.start : peer.rows.stop])
             self._begun.append(number)
+            peer.begin(Command.RESET, range(len(peer.rows)), arguments[peer.rows.start : peer.rows.stop])
         results, lost = self._finish()
         for number, loss in lost.items():
             rows = self.fleet.peers[number].rows
@@ -107,6 +132,8 @@ class Crew:
             Exception: What the first environment has raised; nothing is closed then.
         """
         self._settle()
+        if command not in _HARMLESS:
+            self._fresh_masks.clear()
         homes = [self._homes[index] for index in indices]
         positions: dict[int, list[int]] = {}
         for position, (number, _) in enumerate(homes):
@@ -114,8 +141,8 @@ class Crew:
         answers: list[Any] = [None] * len(homes)
         while positions:
             for number, asked in positions.items():
-                self.fleet.peers[number].begin(command, [homes[position][1] for position in asked], arguments)
                 self._begun.append(number)
+                self.fleet.peers[number].begin(command, [homes[position][1] for position in asked], arguments)
             results, lost = self._finish(ends=False)
             for number, values in results.items():
                 for position, value in zip(positions.pop(number), values, strict=True):
@@ -123,6 +150,32 @@ class Crew:
             # Those that were lost are asked again once they are replaced.
             self._revive_all(lost)
         return answers
+
+    def masks(self, indices: Sequence[int]) -> list[Any]:
+        """Asks for action masks.
+
+        Once asked, each step leaves the masks in memory beside its results, for as long as they are asked for after every
+        step. A mask is given from there once, since a second call of the environment's method may tell something else.
+
+        Args:
+            indices: Which environments.
+
+        Returns:
+            What their `action_masks` have returned.
+
+        Raises:
+            Exception: What the first environment has raised; nothing is closed then.
+        """
+        self._settle()
+        stale = [index for index in indices if index not in self._fresh_masks] or len(set(indices)) < len(indices)
+        # Where the last step has left them in vain, the next one shall not.
+        self._masks_asked = not (self._masked and stale)
+        if stale:
+            return self.ask(Command.ENV_METHOD, indices, METHOD, (), {})
+        self._fresh_masks.difference_update(indices)
+        batch = self.fleet.batch
+        entries = batch.layout.mask
+        return [read_mask(int(batch.mask_forms[index]), batch.masks[index], entries) for index in indices]
 
     def remember(self, indices: Sequence[int], name: str, value: Any) -> None:
         """Notes an attribute that was set, for actors that replace others."""
@@ -158,9 +211,16 @@ class Crew:
         results: dict[int, list[Any]] = {}
         lost: dict[int, PeerLost] = {}
         failure: EnvFailure | None = None
-        peers, begun = self.fleet.peers, self._begun
+        peers, begun, muster = self.fleet.peers, self._begun, self.fleet.muster
         while begun:
             number = begun[0]
+            if muster is not None and not isinstance(peers[number], InlinePeer):
+                muster.gather(deadline)
+                if muster.is_complete and muster.take_empty():
+                    results.update((each, []) for each in begun)
+                    begun.clear()
+                    break
+                muster = None
             try:
                 result = peers[number].finish(deadline)
             except PeerLost as loss:
@@ -226,7 +286,9 @@ class Crew:
         """Draws a seed for an environment that has to start anew, apart from those that follow from the user's seed."""
         if self.entropy is None:
             self.entropy = int(np.random.SeedSequence().generate_state(1)[0])
-        return int(np.random.SeedSequence([self.entropy, index, self._losses]).generate_state(1)[0])
+        seed = int(np.random.SeedSequence([self.entropy, index, self._losses]).generate_state(1)[0])
+        logger.info("environment %d gets the seed %d", index, seed)
+        return seed
 
     def _abandon(self) -> None:
         """Closes everything because of an error that is about to be raised."""

@@ -8,16 +8,17 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
-from lit_sb3_ray.scale.connection import usable_cpus
+from lit_sb3_ray.scale.processors import usable_cpus
 from lit_sb3_ray.vec.batch import Batch, Layout
 from lit_sb3_ray.vec.calls import CallPeer
-from lit_sb3_ray.vec.channel import Channel
+from lit_sb3_ray.vec.channel import COUNT, Channel
 from lit_sb3_ray.vec.failures import ActorError, EnvFailure, PeerLost
 from lit_sb3_ray.vec.group import Description, EnvGroup
 from lit_sb3_ray.vec.grouping import Grouping
 from lit_sb3_ray.vec.inline import InlinePeer
 from lit_sb3_ray.vec.launch import Launched, Launcher
 from lit_sb3_ray.vec.memory import anonymous_memory, map_memory
+from lit_sb3_ray.vec.muster import Muster
 from lit_sb3_ray.vec.peer import Peer
 from lit_sb3_ray.vec.sending import EnvFn
 from lit_sb3_ray.vec.serving import Berth
@@ -26,9 +27,9 @@ from lit_sb3_ray.vec.shared import SharedPeer
 logger = logging.getLogger(__name__)
 
 # A wake-up costs a tenth of a millisecond, so a poll may last for some steps of a cheap environment. Where processes outnumber
-# processors, each look lets another process run, and sleep is near.
+# processors, a poll takes time from those that work, so that all sleep at once.
 _POLL_S = 2e-3
-_POLL_CROWDED_S = 2e-4
+_POLL_CROWDED_S = 0.0
 _MAILBOX_BYTES = 1 << 16
 _BOARD_PATIENCE_S = 60.0
 _CLOSE_PATIENCE_S = 5.0
@@ -47,6 +48,7 @@ class Fleet:
         peers: The shares, in the order of their rows.
         description: What the environments are.
         batch: Where their results are.
+        muster: What wakes and awaits actors on this node together; None when there are no actors.
 
     Raises:
         EnvError: An environment cannot be built.
@@ -62,6 +64,7 @@ class Fleet:
         self._patience = _POLL_CROWDED_S if is_crowded else _POLL_S
         self._memory = -1
         self.peers: list[Peer] = []
+        self.muster: Muster | None = None
         try:
             self._start(env_fns, grouping)
         except BaseException:
@@ -116,11 +119,14 @@ class Fleet:
         deadline = time.monotonic() + _CLOSE_PATIENCE_S
         peers, self.peers = self.peers, []
         # The last reference to the arrays gives their memory back.
-        self.batch = Layout(0, (), None, 0, 0).map(b"")
+        self.batch = Layout(0, (), None, 0, 0, 0).map(b"")
         for peer in peers:
             peer.begin_close()
         for peer in peers:
             failure = peer.finish_close(deadline) or failure
+        if self.muster is not None:
+            self.muster.close()
+            self.muster = None
         if self._memory >= 0:
             os.close(self._memory)
             self._memory = -1
@@ -139,6 +145,8 @@ class Fleet:
                 raise ActorError(f"environment {lost.index} cannot be started: {lost.cause}") from None
         self.description = launched[0].description if own is None else own.describe()
         self.batch = self._make_batch(self.description, len(env_fns), len(grouping.actors))
+        if launched:
+            self.muster = Muster(self.batch, self._patience)
         if own is not None:
             own.attach(self.batch.rows(grouping.inline))
         for share, ship in enumerate(launched):
@@ -159,15 +167,19 @@ class Fleet:
     def _board(self, launched: Launched, share: int) -> Peer:
         """Gives an actor its place in the batch; what `finish` then waits for is that it has taken it."""
         rows, layout = launched.rows, self.batch.layout
-        if launched.connection is None:
+        if launched.connection is None or self.muster is None:
+            if self.muster is not None:
+                self.muster.leave(share)
             return CallPeer(rows, self.batch.rows(rows), launched.process, replace(layout, n_envs=len(rows), shares=0))
         mine, theirs = self.batch.lines[share]
         outbox, inbox = self.batch.mail[share]
         for word in range(len(mine)):
             mine[word] = theirs[word] = 0
+        mine[COUNT] = 1  # the place that is sent is to be answered, too
         channel = Channel(launched.connection, mine, theirs, outbox, inbox, launched.process.home.pid, self._patience)
         peer = SharedPeer(rows, launched.connection, channel, launched.process, launched.serving)
-        peer.board(Berth(layout, share, rows, os.getpid(), self._patience), self._memory)
+        self.muster.join(share, channel)
+        peer.board(Berth(layout, share, rows, os.getpid(), self._patience), (self._memory, *self.muster.doors))
         return peer
 
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from lit_sb3_ray.vec.batch import DONE_BIT, TERMINAL_BIT, TRUNCATED_BIT, Batch
 from lit_sb3_ray.vec.failures import EnvFailure
+from lit_sb3_ray.vec.masks import METHOD, write_mask
 
 # What does not fit the arrays: row, info, info of the reset that followed. None stands for "nothing in it".
 Extra = tuple[int, dict[str, Any] | None, dict[str, Any] | None]
@@ -95,11 +96,12 @@ class EnvGroup:
         self._rewards, self._dones, self._flags = rows.rewards, rows.dones, rows.flags
         self._single = rows.observations.get(None)
 
-    def step(self, actions: Any) -> list[Extra] | EnvFailure:
+    def step(self, actions: Any, *, masked: bool = False) -> list[Extra] | EnvFailure:
         """Steps each environment once, resetting those whose episode ends.
 
         Args:
             actions: One for each environment.
+            masked: Whether action masks go into the rows, too.
 
         Returns:
             What did not fit the rows, for the environments that have any.
@@ -126,6 +128,8 @@ class EnvGroup:
                     single[row] = observation
         except Exception as error:  # whatever the user's code raises travels to the learner
             return EnvFailure.of(first + row, "step", error)
+        if masked:
+            self._save_masks()
         return extras
 
     def execute(self, command: Command, rows: Sequence[int], arguments: Sequence[Any]) -> list[Any] | EnvFailure:
@@ -184,6 +188,16 @@ class EnvGroup:
         self._dones[row] = True
         self._flags[row] = flags
         return observation
+
+    def _save_masks(self) -> None:
+        """Saves action masks. One that the rows cannot hold, or an error instead, is left for whoever asks for it."""
+        rows = self._rows
+        for row, env in self._numbered:
+            try:
+                mask = env.get_wrapper_attr(METHOD)()
+            except Exception:  # whatever the user's code raises is raised again when the mask is asked for
+                mask = None
+            rows.mask_forms[row] = write_mask(mask, rows.masks[row], rows.layout.mask)
 
     def _save(self, row: int, observation: Any) -> None:
         for key, array in self._rows.observations.items():

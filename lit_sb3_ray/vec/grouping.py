@@ -23,6 +23,11 @@ class Grouping:
     inline: range
     actors: tuple[range, ...]
 
+    @property
+    def n_envs(self) -> int:
+        """How many environments there are."""
+        return len(self.inline) + sum(map(len, self.actors))
+
 
 def group(n_envs: int, envs_per_actor: EnvsPerActor, cores: int, *, inline: bool) -> Grouping:
     """Splits environments into shares of nearly equal size.

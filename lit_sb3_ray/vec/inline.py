@@ -25,11 +25,11 @@ class InlinePeer(Peer):
         self._part = slice(rows.start, rows.stop)
         self._begun: Callable[[], list[Any] | EnvFailure] | None = None
 
-    def begin_step(self, actions: Any, code: int) -> None:
+    def begin_step(self, actions: Any, code: int, *, masked: bool) -> None:
         """Takes the actions; see `Peer`."""
         # A copy, since an environment may keep or change its action.
         own = actions[self._part].copy() if code >= 0 else [actions[row] for row in self.rows]
-        self._begun = lambda: self._step(own)
+        self._begun = lambda: self._step(own, masked)
 
     def begin(self, command: Command, rows: Sequence[int], arguments: Sequence[Any]) -> None:
         """Takes a command; see `Peer`."""
@@ -53,8 +53,8 @@ class InlinePeer(Peer):
         """Closes the environments: their process is the learner itself."""
         self.group.close()
 
-    def _step(self, actions: Any) -> list[Any] | EnvFailure:
-        extras = self.group.step(actions)
+    def _step(self, actions: Any, masked: bool) -> list[Any] | EnvFailure:
+        extras = self.group.step(actions, masked=masked)
         if isinstance(extras, EnvFailure):
             return extras
         # Environments may write into their infos again, so the learner gets copies.

@@ -16,7 +16,9 @@ import ray
 from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
-from lit_sb3_ray.scale.resources import Supply, cpu_supply, numbers
+from lit_sb3_ray.scale.autoscaling import may_grow
+from lit_sb3_ray.scale.placement import choose_nodes
+from lit_sb3_ray.scale.resources import Request, Supply, cpu_supply, numbers
 from lit_sb3_ray.vec.actor import EnvActor, Home
 from lit_sb3_ray.vec.failures import ActorError, EnvFailure, PeerLost
 from lit_sb3_ray.vec.group import Description
@@ -28,6 +30,7 @@ from lit_sb3_ray.vec.sending import EnvFn, pickle_builder
 logger = logging.getLogger(__name__)
 
 _PLACE_PATIENCE_S = 60.0  # for Ray to place and start the actors
+_GROW_PATIENCE_S = 1200.0  # the same where nodes may have to be started first
 _BUILD_PATIENCE_S = 300.0  # for the environments to be built
 _NOTICE_S = 10.0
 
@@ -88,10 +91,10 @@ class Launcher:
         actors: list[Any] = []
         started: list[ActorProcess] = []
         try:
-            options = self._options(cpu_supply())
+            options = self._options(cpu_supply(), len(shares))
             niceness = os.getpriority(os.PRIO_PROCESS, 0)
             search_path = [os.path.abspath(folder) for folder in sys.path]
-            actors.extend(ray.remote(EnvActor).options(**options).remote(search_path, niceness) for _ in shares)
+            actors.extend(ray.remote(EnvActor).options(**chosen).remote(search_path, niceness) for chosen in options)
             homes = self._locate(actors)
             started.extend(
                 ActorProcess(actor, home, here=home.node == self._node) for actor, home in zip(actors, homes, strict=True)
@@ -104,29 +107,34 @@ class Launcher:
                 ray.kill(actor)
             raise
 
-    def _options(self, supply: Supply) -> dict[str, Any]:
-        options: dict[str, Any] = {"num_cpus": self._cpus, "num_gpus": 0, "max_restarts": 0, "max_task_retries": 0}
+    def _options(self, supply: Supply, actors: int) -> list[dict[str, Any]]:
+        strategies: list[Any] = [None] * actors
         if supply.group is not None:
-            options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(supply.group)
+            strategies = [PlacementGroupSchedulingStrategy(supply.group)] * actors
         elif self._transport is Transport.SHARED:
-            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(self._node, soft=False)
+            strategies = [NodeAffinitySchedulingStrategy(self._node, soft=False)] * actors
         elif self._transport is Transport.AUTO:
-            # This node while it has room, others then.
-            options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(self._node, soft=True, _spill_on_unavailable=True)
-        return options
+            nodes = choose_nodes(supply, actors, self._cpus, self._node)
+            strategies = [NodeAffinitySchedulingStrategy(node, soft=True, _spill_on_unavailable=True) for node in nodes]
+        needs: dict[str, Any] = {"num_cpus": self._cpus, "num_gpus": 0, "max_restarts": 0, "max_task_retries": 0}
+        return [needs if strategy is None else {**needs, "scheduling_strategy": strategy} for strategy in strategies]
 
     def _locate(self, actors: list[Any]) -> list[Home]:
         """Waits until Ray has started all actors."""
         calls = [actor.locate.remote() for actor in actors]
         _, waiting = ray.wait(calls, num_returns=len(calls), timeout=_NOTICE_S)
+        asked = [Request("env actors", len(actors), self._cpus)]
+        patience = _PLACE_PATIENCE_S
         if waiting:
-            text = numbers(len(actors), self._cpus, cpu_supply())
-            logger.warning("%d of %d env actors are not started yet: %s", len(waiting), len(actors), text)
-            _, waiting = ray.wait(calls, num_returns=len(calls), timeout=_PLACE_PATIENCE_S - _NOTICE_S)
+            supply = cpu_supply()
+            if supply.group is None and may_grow():
+                patience = _GROW_PATIENCE_S
+            logger.warning("%d of %d env actors are not started yet: %s", len(waiting), len(actors), numbers(asked, supply))
+            _, waiting = ray.wait(calls, num_returns=len(calls), timeout=patience - _NOTICE_S)
         if waiting:
             raise ActorError(
-                f"{len(waiting)} of {len(actors)} env actors were not started within {_PLACE_PATIENCE_S:g} s: "
-                f"{numbers(len(actors), self._cpus, cpu_supply())}; ask for fewer actors (envs_per_actor) or CPUs "
+                f"{len(waiting)} of {len(actors)} env actors were not started within {patience:g} s: "
+                f"{numbers(asked, cpu_supply())}; ask for fewer actors (envs_per_actor) or CPUs "
                 "(num_cpus_per_actor), or end what holds the others"
             )
         try:

@@ -33,12 +33,13 @@ class Peer(ABC):
         self.rows = rows
 
     @abstractmethod
-    def begin_step(self, actions: Any, code: int) -> None:
-        """Asks for a step.
+    def begin_step(self, actions: Any, code: int, *, masked: bool) -> None:
+        """Asks for a step. Actors on this node may go on sleeping until `Muster.ring` wakes them.
 
         Args:
             actions: Actions of all environments of the batch.
             code: As what they are in the batch's memory; -1 when they are not.
+            masked: Whether action masks shall be left in the batch, too.
         """
 
     @abstractmethod

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Sequence
 
 from lit_sb3_ray.errors import ConfigError, unknown
-from lit_sb3_ray.scale.connection import connect, usable_cpus
-from lit_sb3_ray.scale.resources import Supply, check_request, cpu_supply
+from lit_sb3_ray.scale.connection import connect
+from lit_sb3_ray.scale.resources import Request, Supply, cpu_supply, free_cores, grant
+from lit_sb3_ray.vec.failures import EnvError
 from lit_sb3_ray.vec.fleet import Fleet
 from lit_sb3_ray.vec.grouping import EnvsPerActor, Grouping, group
 from lit_sb3_ray.vec.launch import Launcher
@@ -24,48 +26,80 @@ def start_fleet(
     step_timeout: float | None,
     max_restarts: int,
     transport: str,
+    grouping: Grouping | None = None,
 ) -> Fleet:
     """Splits the environments, counts what their actors need, and starts them; see `RayVecEnv` for arguments and errors."""
     _check(env_fns, num_cpus_per_actor, step_timeout, max_restarts)
     if transport not in list(Transport):
         raise unknown("transport", transport, list(Transport))
-    if envs_per_actor == "auto" and step_timeout is None and len(env_fns) == 1:
+    if grouping is None:
+        grouping = plan_grouping(len(env_fns), envs_per_actor, step_timeout)
+    elif grouping.n_envs != len(env_fns):
+        raise ConfigError(f"the grouping is of {grouping.n_envs} environments, and there are {len(env_fns)}")
+    launcher = _launcher(env_fns, grouping, num_cpus_per_actor, step_timeout, transport)
+    try:
+        return Fleet(env_fns, grouping, launcher, max_restarts)
+    except EnvError as error:
+        if isinstance(error.__cause__, ConfigError):
+            # Bad input that only an environment's constructor notices is told as it is where no actor comes between.
+            raise ConfigError(str(error.__cause__)) from error
+        raise
+
+
+def plan_grouping(n_envs: int, envs_per_actor: EnvsPerActor, step_timeout: float | None) -> Grouping:
+    """Splits environments by the CPUs that Ray has free; connects to Ray unless one environment stays in this process.
+
+    Args:
+        n_envs: How many environments.
+        envs_per_actor: See `RayVecEnv`.
+        step_timeout: See `RayVecEnv`; what hangs in this process cannot be replaced.
+
+    Raises:
+        ConfigError: `envs_per_actor` is wrong.
+    """
+    inline = step_timeout is None
+    if envs_per_actor == "auto" and inline and n_envs == 1:
         # One environment gains nothing from another process, so Ray is not needed.
-        return Fleet(env_fns, Grouping(range(1), ()), None, max_restarts)
+        return Grouping(range(1), ())
     connect()
-    supply = cpu_supply()
-    # What hangs in this process cannot be replaced.
-    grouping = group(len(env_fns), envs_per_actor, _cores(supply), inline=step_timeout is None)
+    return group(n_envs, envs_per_actor, _cores(cpu_supply()), inline=inline)
+
+
+def _launcher(
+    env_fns: Sequence[EnvFn],
+    grouping: Grouping,
+    num_cpus_per_actor: float | None,
+    step_timeout: float | None,
+    transport: str,
+) -> Launcher | None:
     if not grouping.actors:
-        return Fleet(env_fns, grouping, None, max_restarts)
+        return None
+    connect()
     actors = len(grouping.actors)
-    cpus = supply.fair_share(actors) if num_cpus_per_actor is None else num_cpus_per_actor
-    check_request(actors, cpus, supply, "raise envs_per_actor, or lower num_cpus_per_actor or the number of environments")
+    remedy = "raise envs_per_actor, or lower num_cpus_per_actor or the number of environments"
+    [cpus] = grant([Request("env actors", actors, num_cpus_per_actor)], cpu_supply(), remedy)
     logger.info(
         "%d environments: %d actors with %g CPUs each, %d environments in this process",
         *(len(env_fns), actors, cpus, len(grouping.inline)),
     )
-    return Fleet(env_fns, grouping, Launcher(env_fns, cpus, Transport(transport), step_timeout), max_restarts)
+    return Launcher(env_fns, cpus, Transport(transport), step_timeout)
 
 
 def _cores(supply: Supply) -> int:
-    """Counts the processors for environments: those that Ray has free, and this process's own.
+    """Counts the processors for shares: this node's, or the whole cluster's where this one has no two of them.
 
-    A process in a placement group has its own reserved there. Any other shares those of this node, which Ray may count as more
-    than there are.
+    An actor of another node costs a call a step, which cheap environments are not worth.
     """
-    free = sum(int(part + 1e-6) for part in supply.free)
-    if supply.group is not None:
-        return free + 1
-    return free if len(supply.free) > 1 else min(free, usable_cpus())
+    cores = free_cores(supply)
+    return cores.here if cores.here > 1 else cores.here + cores.elsewhere
 
 
 def _check(env_fns: Sequence[EnvFn], num_cpus_per_actor: float | None, step_timeout: float | None, max_restarts: int) -> None:
     if not env_fns:
         raise ConfigError("there must be at least one environment")
-    if num_cpus_per_actor is not None and num_cpus_per_actor <= 0:
-        raise ConfigError(f"num_cpus_per_actor must be positive, got {num_cpus_per_actor!r}")
-    if step_timeout is not None and step_timeout <= 0:
+    if num_cpus_per_actor is not None and not 1e-4 <= num_cpus_per_actor < math.inf:
+        raise ConfigError(f"num_cpus_per_actor must be positive, 0.0001 at least, got {num_cpus_per_actor!r}")
+    if step_timeout is not None and not 0 < step_timeout < math.inf:
         raise ConfigError(f"step_timeout must be a positive number of seconds, got {step_timeout!r}")
     if max_restarts < 0:
         raise ConfigError(f"max_restarts must not be negative, got {max_restarts!r}")

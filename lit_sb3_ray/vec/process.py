@@ -33,7 +33,8 @@ class ActorProcess:
         self.handle = handle
         self.home = home
         self.here = here
-        self._exit = os.pidfd_open(home.pid) if here and hasattr(os, "pidfd_open") else None
+        self._exit = _watch(home.pid) if here else None
+        self._guard_exit = _watch(home.guard) if here else None
 
     def wait_gone(self, deadline: float) -> bool:
         """Waits until the process has ended; on other nodes, and where the system cannot tell, it only guesses so.
@@ -44,32 +45,48 @@ class ActorProcess:
         Returns:
             Whether it has ended.
         """
-        if self._exit is None:
-            return True
-        left = max(0.0, deadline - time.monotonic())
-        return bool(select.select([self._exit], [], [], left)[0])
+        return _ended(self._exit, deadline)
 
     def kill(self) -> None:
-        """Ends the process and the children of its environments, and waits until it has ended."""
+        """Ends the process and the children of its environments, and waits until all have ended.
+
+        On another node the guard ends the children as soon as Ray has ended the process; neither is waited for.
+        """
         with contextlib.suppress(RayError):
             ray.kill(self.handle)
         if self.here:
             # Ray asks the process to end itself, which one that is stopped or stuck may never hear.
             self.wait_gone(time.monotonic() + _EXIT_PATIENCE_S)
             self._signal_group()
-            self.wait_gone(time.monotonic() + _KILL_PATIENCE_S)
+            deadline = time.monotonic() + _KILL_PATIENCE_S
+            self.wait_gone(deadline)
+            _ended(self._guard_exit, deadline)
         Releases.note()
         self.release()
 
     def release(self) -> None:
         """Gives up what is held for an actor that has ended."""
-        if self._exit is not None:
-            os.close(self._exit)
-            self._exit = None
+        for descriptor in (self._exit, self._guard_exit):
+            if descriptor is not None:
+                os.close(descriptor)
+        self._exit = self._guard_exit = None
 
     def _signal_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.home.pid, signal.SIGKILL)
+
+
+def _watch(pid: int) -> int | None:
+    """Gives a file descriptor that is readable once a process has ended; None where there is none, or no such process."""
+    try:
+        return os.pidfd_open(pid) if hasattr(os, "pidfd_open") else None
+    except ProcessLookupError:
+        return None
+
+
+def _ended(watch: int | None, deadline: float) -> bool:
+    """Waits for a process to end; guesses that it has where the system cannot tell."""
+    return watch is None or bool(select.select([watch], [], [], max(0.0, deadline - time.monotonic()))[0])
 
 
 def cause_of_death(reference: Any) -> str:

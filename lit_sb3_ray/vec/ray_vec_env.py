@@ -15,7 +15,8 @@ from stable_baselines3.common.vec_env.util import dict_to_obs
 from lit_sb3_ray.vec.batch import DONE_BIT, TERMINAL_BIT, TRUNCATED_BIT
 from lit_sb3_ray.vec.crew import Crew
 from lit_sb3_ray.vec.group import TERMINAL, TRUNCATED, Command
-from lit_sb3_ray.vec.grouping import EnvsPerActor
+from lit_sb3_ray.vec.grouping import EnvsPerActor, Grouping
+from lit_sb3_ray.vec.masks import METHOD
 from lit_sb3_ray.vec.planning import start_fleet
 from lit_sb3_ray.vec.sending import EnvFn
 
@@ -40,9 +41,11 @@ class RayVecEnv(VecEnv):
         step_timeout: Seconds after which an actor that has not answered is replaced; None waits for ever.
         max_restarts: How often each actor may be replaced.
         transport: `"auto"`, `"shared"` (this node only) or `"calls"`.
+        grouping: How the environments are split, from somebody who has planned that; it goes over `envs_per_actor`.
 
     Raises:
-        ConfigError: An argument is wrong, an environment cannot be sent, or Ray can never have the CPUs.
+        ConfigError: An argument is wrong, an environment cannot be sent, or Ray can never have the CPUs; or an environment's
+            constructor has found bad input.
         EnvError: An environment cannot be built; raised later by the method at work when one fails in a step or a reset.
             Everything is closed by then.
         ActorError: An actor cannot be started; raised later when one was lost too often. Everything is closed by then.
@@ -57,10 +60,11 @@ class RayVecEnv(VecEnv):
         step_timeout: float | None = None,
         max_restarts: int = 3,
         transport: str = "auto",
+        grouping: Grouping | None = None,
     ) -> None:
         self._last: Any = None  # what the last step or reset has returned
         self._is_stepping = False
-        fleet = start_fleet(env_fns, envs_per_actor, num_cpus_per_actor, step_timeout, max_restarts, transport)
+        fleet = start_fleet(env_fns, envs_per_actor, num_cpus_per_actor, step_timeout, max_restarts, transport, grouping)
         self._crew = Crew(fleet, step_timeout)
         try:
             super().__init__(len(env_fns), fleet.description.observation_space, fleet.description.action_space)
@@ -154,6 +158,8 @@ class RayVecEnv(VecEnv):
         self, method_name: str, *method_args: Any, indices: VecEnvIndices = None, **method_kwargs: Any
     ) -> list[Any]:
         """Calls a method of environments or of wrappers around them; those of different actors run at the same time."""
+        if method_name == METHOD and not method_args and not method_kwargs:
+            return self._crew.masks(self._targets(indices))
         return self._ask(Command.ENV_METHOD, indices, method_name, method_args, method_kwargs)
 
     def env_is_wrapped(

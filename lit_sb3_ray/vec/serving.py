@@ -11,7 +11,7 @@ from enum import IntEnum
 from typing import Any
 
 from lit_sb3_ray.vec.batch import Layout
-from lit_sb3_ray.vec.channel import PLACE, Channel
+from lit_sb3_ray.vec.channel import PLACE, Channel, Hall
 from lit_sb3_ray.vec.failures import EnvFailure
 from lit_sb3_ray.vec.group import Command, EnvGroup, dump
 from lit_sb3_ray.vec.memory import map_memory
@@ -24,7 +24,14 @@ class Post(IntEnum):
     FAILURE = 51  # an environment has failed; the mail is an EnvFailure
     CLOSE = 60
     STEP_BY_MAIL = 61  # step with the actions in the mail
+    STEP_BY_MAIL_MASKED = 62
     STEP = 100  # step with the actions in memory; the kind of the actions is added
+    STEP_MASKED = 200  # and leave action masks in memory
+
+
+def step_post(code: int, *, masked: bool) -> int:
+    """Gives the kind of the post that asks for a step with actions in memory; see `Peer.begin_step`."""
+    return (Post.STEP_MASKED if masked else Post.STEP) + code
 
 
 @dataclass(frozen=True)
@@ -46,33 +53,39 @@ class Berth:
     patience: float
 
 
-def serve(group: EnvGroup, connection: socket.socket, berth: Berth, descriptor: int) -> None:
+def serve(group: EnvGroup, connection: socket.socket, berth: Berth, descriptors: Sequence[int]) -> None:
     """Answers the learner's posts until it closes the environments.
 
     Args:
         group: The environments.
         connection: Connection with the learner.
         berth: This actor's place.
-        descriptor: The shared memory; it is closed once mapped.
+        descriptors: The shared memory, which is closed once mapped, and the doors; see `Muster`.
 
     Raises:
         ConnectionError: The learner is gone.
     """
-    batch = berth.layout.map(map_memory(descriptor, berth.layout.size))
-    os.close(descriptor)
+    memory, *doors = descriptors
+    batch = berth.layout.map(map_memory(memory, berth.layout.size))
+    os.close(memory)
+    for door in doors:
+        os.set_inheritable(door, False)
     theirs, mine = batch.lines[berth.share]
     inbox, outbox = batch.mail[berth.share]
-    channel = Channel(connection, mine, theirs, outbox, inbox, berth.learner, berth.patience)
+    hall = Hall(batch.board, batch.words, (doors[0], doors[1]))
+    channel = Channel(connection, mine, theirs, outbox, inbox, berth.learner, berth.patience, hall)
     group.attach(batch.rows(berth.rows), mine, PLACE)
     part = slice(berth.rows.start, berth.rows.stop)
     _reply(channel, group, [])
     while True:
         kind, mail = channel.wait()
         if kind >= Post.STEP:
+            masked = kind >= Post.STEP_MASKED
             # A copy, since an environment may keep its action and the memory is written again.
-            _reply(channel, group, group.step(batch.actions(kind - Post.STEP)[part].copy()))
-        elif kind == Post.STEP_BY_MAIL:
-            _reply(channel, group, group.step(pickle.loads(mail)))
+            actions = batch.actions(kind - (Post.STEP_MASKED if masked else Post.STEP))[part].copy()
+            _reply(channel, group, group.step(actions, masked=masked))
+        elif kind in (Post.STEP_BY_MAIL, Post.STEP_BY_MAIL_MASKED):
+            _reply(channel, group, group.step(pickle.loads(mail), masked=kind == Post.STEP_BY_MAIL_MASKED))
         elif kind == Post.CLOSE:
             _reply(channel, group, group.close() or [])
             return

@@ -13,7 +13,7 @@ from lit_sb3_ray.vec.group import Command, dump
 from lit_sb3_ray.vec.memory import send_object
 from lit_sb3_ray.vec.peer import Peer
 from lit_sb3_ray.vec.process import ActorProcess, cause_of_death
-from lit_sb3_ray.vec.serving import Berth, Post
+from lit_sb3_ray.vec.serving import Berth, Post, step_post
 
 
 class SharedPeer(Peer):
@@ -34,28 +34,27 @@ class SharedPeer(Peer):
         self._process = process
         self._serving = serving
         self._broken: ConnectionError | None = None
-        self._pending = False
         self._closing = False
 
-    def board(self, berth: Berth, memory: int) -> None:
+    def board(self, berth: Berth, descriptors: tuple[int, ...]) -> None:
         """Sends the actor its place; `finish` then waits until it has taken it.
 
         Args:
             berth: The place.
-            memory: File descriptor of the shared memory.
+            descriptors: File descriptors of the shared memory and of the doors.
         """
         try:
-            send_object(self._connection, berth, (memory,))
+            send_object(self._connection, berth, descriptors)
         except ConnectionError as error:
             self._broken = error
-        self._pending = True
 
-    def begin_step(self, actions: Any, code: int) -> None:
+    def begin_step(self, actions: Any, code: int, *, masked: bool) -> None:
         """Posts a step; see `Peer`."""
         if code >= 0:
-            self._post(Post.STEP + code)
+            self._post(step_post(code, masked=masked), wake=False)
         else:
-            self._post(Post.STEP_BY_MAIL, dump([actions[row] for row in self.rows]))
+            kind = Post.STEP_BY_MAIL_MASKED if masked else Post.STEP_BY_MAIL
+            self._post(kind, dump([actions[row] for row in self.rows]))
 
     def begin(self, command: Command, rows: Sequence[int], arguments: Sequence[Any]) -> None:
         """Posts a command; see `Peer`."""
@@ -63,6 +62,8 @@ class SharedPeer(Peer):
 
     def finish(self, deadline: float | None) -> list[Any] | EnvFailure:
         """Waits for the actor's post; see `Peer`."""
+        if not self._channel.is_owed:
+            return []
         try:
             if self._broken is not None:
                 raise self._broken
@@ -71,13 +72,12 @@ class SharedPeer(Peer):
             raise PeerLost(f"its actor has died: {cause_of_death(self._serving)}", self._channel.their_place) from None
         except TimeoutError:
             raise PeerLost("its actor does not answer", self._channel.their_place) from None
-        self._pending = False
         result: list[Any] | EnvFailure = pickle.loads(mail) if mail else []
         return result
 
     def begin_close(self) -> None:
         """Posts the close unless the actor is still busy, which the end of the connection tells it then; see `Peer`."""
-        if self._pending:
+        if self._channel.is_owed:
             self._channel.close()
         else:
             self._closing = True
@@ -102,9 +102,8 @@ class SharedPeer(Peer):
         self._channel.close()
         self._process.kill()
 
-    def _post(self, kind: int, mail: bytes = b"") -> None:
+    def _post(self, kind: int, mail: bytes = b"", *, wake: bool = True) -> None:
         try:
-            self._channel.post(kind, mail)
+            self._channel.post(kind, mail, wake=wake)
         except ConnectionError as error:
             self._broken = error
-        self._pending = True

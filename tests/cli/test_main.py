@@ -29,7 +29,7 @@ def modules_after(words):
     return next(line for line in done.stdout.splitlines() if line.startswith("MODULES")).split()[1:]
 
 
-@pytest.mark.parametrize("words", [["--help"], ["train", "--help"], ["enjoy", "--help"]])
+@pytest.mark.parametrize("words", [["--help"], *([name, "--help"] for name in cli.COMMANDS)])
 def test_help_loads_nothing_heavy(words):
     assert modules_after(words) == ["0"]
 

@@ -15,7 +15,7 @@ STUDY = ["--storage", "deep/study.log", "--study-name", "s"]
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory):
+def finished(ray_instance, tmp_path_factory):
     """A finished study of two trials: its folder, and what it has printed."""
     folder, out = tmp_path_factory.mktemp("study"), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out):
@@ -32,16 +32,24 @@ def study(finished, monkeypatch):
 
 def test_a_study_ends_with_its_best_trial_and_its_path(study):
     assert study[0] == "Study of a2c on CartPole-v1, seed 3"
-    assert re.fullmatch(r"Best trial: [01], mean reward \d+\.\d\d", study[1])
+    assert re.fullmatch(r"Best trial: [01], value \d+\.\d\d", study[1])
     assert any(re.fullmatch(r"  learning_rate: \d.*", line) for line in study)
-    table = Path(study[-1])
-    assert table.is_file()
-    assert study[-2].startswith("Train with it: lit-sb3-ray train --algo a2c --env CartPole-v1 --conf-file logs/a2c/report_")
+    (table,) = (line for line in study if line.endswith(".csv"))
+    assert Path(table).is_file()
+    assert Path(study[-1]).is_dir()
+    assert Path(advised(study)).is_file()
     assert [path.name for path in Path("logs").iterdir()] == ["a2c"]
 
 
+def advised(study):
+    """The file that the command says to train with."""
+    train = "Train with it: lit-sb3-ray train --algo a2c --env CartPole-v1 --conf-file "
+    (file,) = (line.removeprefix(train) for line in study if line.startswith(train))
+    return file
+
+
 def test_the_file_of_the_best_trial_trains(study, capsys):
-    config = study[-2].split()[-1]
+    config = advised(study)
     assert cli.main([*A2C, "--conf-file", config]) == 0
     run = Path(capsys.readouterr().out.splitlines()[-1])
     entry = yaml.safe_load(Path(config).read_text())["CartPole-v1"]
@@ -89,5 +97,5 @@ def test_bad_input_is_one_line_and_code_2(study, words, part, capsys):
 def test_a_dry_run_of_a_study_tells_its_reports(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     assert cli.main([*A2C, "-optimize", "--dry-run"]) == 0
-    assert "logs/a2c/report_CartPole-v1_<study>_<time>.best.yml" in capsys.readouterr().out
+    assert "logs/a2c/CartPole-v1_study_<next number>/best.yml" in capsys.readouterr().out
     assert list(tmp_path.iterdir()) == []

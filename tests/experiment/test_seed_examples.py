@@ -157,9 +157,11 @@ def run_example(tmp_path, monkeypatch):
         return runpy.run_path(str(script), run_name="__main__")
 
     run.folder = tmp_path
+    is_shared = ray.is_initialized()
     yield run
-    # Its own Ray must not be in the way of the one that other tests share.
-    ray.shutdown()
+    if not is_shared:
+        # Its own Ray must not be in the way of the one that other tests share.
+        ray.shutdown()
 
 
 def assert_equal_weights(ours, theirs):

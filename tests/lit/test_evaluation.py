@@ -51,6 +51,16 @@ class TestEvaluate:
         returns, lengths = evaluate_policy(model, env, 5, deterministic, return_episode_rewards=True)
         assert ours == Evaluation(tuple(returns), tuple(lengths))
 
+    def test_actions_that_dqn_explores_with_are_its_own(self):
+        """DQN draws them from its action space, which the training draws from, too."""
+        model, env = DQN("MlpPolicy", "CartPole-v1", seed=0, device="cpu"), make_vec_env("CartPole-v1")
+        model.exploration_rate = 1.0
+        other = DQN("MlpPolicy", "CartPole-v1", seed=0, device="cpu")
+        first = evaluate(model, env, 3, deterministic=False, seed=1)
+        assert evaluate(model, env, 3, deterministic=False, seed=1) == first
+        assert evaluate(model, env, 3, deterministic=False, seed=2) != first
+        assert [model.action_space.sample() for _ in range(20)] == [other.action_space.sample() for _ in range(20)]
+
     def test_the_same_seed_gives_the_same_result_and_another_one_another(self):
         model, env = ppo(), make_vec_env("CartPole-v1", 2)
         first = evaluate(model, env, 6, deterministic=False, seed=1)

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 import pytorch_lightning as pl
 import torch
+from ray import tune
+from ray.train._internal.session import _TrainingResult
 from sb3_contrib import ARS
 from stable_baselines3 import PPO, SAC, HerReplayBuffer
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -56,10 +58,12 @@ INSTANCE_NAMES = {
     "_last_episode_starts": "algorithm",
     "_last_obs": "algorithm",
     "_last_original_obs": "algorithm",
+    "_last_result": "Trainable",
     "_n_updates": "algorithm",
     "_seeds": "VecEnv",
     "_options": "VecEnv",
     "_signal_connector": "Trainer",
+    "_storage": "Trainable",
     "_train_time_interval": "ModelCheckpoint",
     "_validate_args": "Distribution",
 }
@@ -118,6 +122,11 @@ def test_algorithm_keeps_its_last_observation_and_its_updates():
     assert model._n_updates == 0
     assert "_n_updates" in vars(ARS("LinearPolicy", "CartPole-v1"))
     assert "env" in model._excluded_save_params()
+
+
+def test_a_trainable_keeps_its_storage_and_its_last_result():
+    assert {"_storage", "_last_result"} <= set(tune.Trainable.__init__.__code__.co_names)
+    assert list(inspect.signature(_TrainingResult).parameters) == ["checkpoint", "metrics"]
 
 
 def test_networks_and_loose_tensors_are_told_apart():

@@ -5,7 +5,7 @@ import pytest
 
 from lit_sb3_ray import ExperimentManager
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.tuning.spaces import sample
+from lit_sb3_ray.tuning.space.spaces import sample
 from lit_sb3_ray.tuning.storage import claim_for, find_trial, open_study
 
 NAME = "s"

@@ -1,100 +1,74 @@
 """Studies run for real, with tiny budgets: what trials do, what ends them, and what is left afterwards."""
 
 import argparse
+import json
 import logging
-import os
-import signal
-import warnings
+import sqlite3
+import threading
+import time
 
-import gymnasium as gym
 import optuna
 import pandas as pd
 import pytest
 import yaml
 from optuna.trial import TrialState
+from studies import NAME, enqueue, journal, plan, rows_of, states_of, study_of
 
-import tiny_envs
 from lit_sb3_ray import ExperimentManager, run_study
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import read_evaluations
+from lit_sb3_ray.tuning.rows import FAILURE, JUMPED, SEED_VALUES, SPREAD, TIMESTEPS
+from lit_sb3_ray.tuning.running import trial_seeds
 from lit_sb3_ray.tuning.storage import open_study
-from lit_sb3_ray.tuning.study import TRACEBACK
 
-NAME = "s"
 RETURN = 15.0
 """What an episode of TinyCount-v0 gives, whatever is done: 1 + 2 + 3 + 4 + 5."""
+POINT = {
+    "one_minus_gamma": 0.01,
+    "learning_rate": 0.001,
+    "one_minus_gae_lambda": 0.05,
+    "net_arch": "small",
+    "activation_fn": "tanh",
+    "ent_coef": 1e-4,
+    "max_grad_norm": 1.0,
+}
+MARKS = [20, 40, 60, 80, 100]
+LOCKED_S = 7.0
+"""Longer than SQLite waits by itself."""
 
 
-class FragileEnv(tiny_envs.CountEnv):
-    """TinyCount that counts the envs that are open, and may break, or give NaN, or signal this process, at a step."""
-
-    opened = 0
-    steps = 0
-    trouble_at = 0
-    trouble = None
-
-    def __init__(self):
-        super().__init__()
-        FragileEnv.opened += 1
-
-    def step(self, action):
-        FragileEnv.steps += 1
-        observation, reward, *rest = super().step(action)
-        if FragileEnv.steps == FragileEnv.trouble_at:
-            if isinstance(FragileEnv.trouble, int):
-                os.kill(os.getpid(), FragileEnv.trouble)
-            elif isinstance(FragileEnv.trouble, float):
-                reward = FragileEnv.trouble
-            else:
-                raise ValueError("the joint is broken")
-        return observation, reward, *rest
-
-    def close(self):
-        FragileEnv.opened -= 1
+@pytest.fixture(scope="module")
+def finished(ray_instance, tmp_path_factory):
+    """A study of four trials, the first two with the same parameters, on an env that draws from the process's generators."""
+    folder = tmp_path_factory.mktemp("finished")
+    where = enqueue(folder, POINT, POINT)
+    settings = {"sampler": "tpe", "n_trials": 4, "optimization_log_path": str(folder / "opt")}
+    return folder, run_study(study_of(folder, "StudyGlobal-v0", **settings, **where))
 
 
-gym.register(id="TinyFragile-v0", entry_point=FragileEnv)
-
-
-@pytest.fixture
-def fragile():
-    FragileEnv.opened = FragileEnv.steps = FragileEnv.trouble_at = 0
-    FragileEnv.trouble = None
-    yield FragileEnv
-    assert FragileEnv.opened == 0, "envs were left open"
-
-
-def study_of(folder, env_id="TinyCount-v0", algo="a2c", **settings):
-    options = {
-        "n_timesteps": 40,
-        "n_trials": 2,
-        "pruner": "none",
-        "sampler": "random",
-        "n_eval_episodes": 2,
-        "seed": 1,
-        "verbose": 0,
-        "device": "cpu",
-        "hyperparams": {"n_steps": 20},
-        "optimize_hyperparameters": True,
-        **settings,
-    }
-    return ExperimentManager(None, algo, env_id, str(folder / "logs"), **options)
-
-
-def journal(folder):
-    return str(folder / "study.log")
-
-
-def trials_of(folder):
-    return open_study(journal(folder), NAME).trials
-
-
-def states_of(folder):
-    return [trial.state.name for trial in trials_of(folder)]
+@pytest.fixture(scope="module")
+def again(ray_instance, tmp_path_factory):
+    """The same study, but two seeds a trial, worth their best evaluation, in an SQLite file that is locked for a while."""
+    folder = tmp_path_factory.mktemp("again")
+    path = folder / "study.db"
+    storage = f"sqlite:///{path}"
+    for _ in range(2):
+        open_study(storage, NAME).enqueue_trial(POINT)
+    held = sqlite3.connect(path, check_same_thread=False)
+    held.execute("BEGIN EXCLUSIVE")
+    release = threading.Timer(LOCKED_S, held.rollback)
+    release.start()
+    begun = time.monotonic()
+    settings = {"sampler": "tpe", "n_trials": 4, "seeds_per_trial": 2, "trial_objective": "best"}
+    result = run_study(study_of(folder, "StudyGlobal-v0", storage=storage, study_name=NAME, **settings))
+    assert time.monotonic() - begun > LOCKED_S
+    release.join()
+    held.close()
+    return open_study(storage, NAME).trials, result
 
 
 @pytest.mark.slow
-def test_the_seed_s_example_runs_as_written(tmp_path, monkeypatch):
+def test_the_seed_s_example_runs_as_written(ray_instance, tmp_path, monkeypatch):
     """Twice in a row; but for the numbers of trials (50 there) and steps (10,000 there)."""
     monkeypatch.chdir(tmp_path)
     for _ in range(2):
@@ -117,7 +91,7 @@ def test_the_seed_s_example_runs_as_written(tmp_path, monkeypatch):
             n_timesteps=500,
             eval_freq=2000,
             optimize_hyperparameters=True,
-            n_trials=1,
+            n_trials=4,
             n_jobs=2,
             sampler="tpe",
             pruner="median",
@@ -127,8 +101,13 @@ def test_the_seed_s_example_runs_as_written(tmp_path, monkeypatch):
 
         # Run hyperparameter optimization
         result = exp_manager.hyperparameters_optimization()
-        assert result.table["state"].tolist() == ["COMPLETE"]
+        assert result.table["state"].tolist() == ["COMPLETE"] * 4
         assert result.value == result.table["value"].max()
+        assert result.study_name == "ppo_cartpole_optimization"
+    assert sorted(path.name for path in (tmp_path / "optim_logs" / "ppo").glob("*_study_*")) == [
+        "CartPole-v1_study_1",
+        "CartPole-v1_study_2",
+    ]
 
 
 def test_setting_up_a_study_gives_no_model(tmp_path):
@@ -155,13 +134,15 @@ def test_setting_up_a_study_gives_no_model(tmp_path):
         ("trpo", "TinyCount-v0"),
     ],
 )
-def test_a_trial_of_every_algorithm(algo, env_id, tmp_path):
+def test_the_objective_serves_a_study_of_one_s_own_with_every_algorithm(algo, env_id, tmp_path):
     given = {"policy": "MlpLstmPolicy", "n_steps": 32, "n_epochs": 1} if algo == "ppo_lstm" else {}
-    manager = study_of(tmp_path, env_id, algo, hyperparams=given, n_trials=1, n_timesteps=40)
-    result = manager.hyperparameters_optimization()
-    assert result.number == 0
+    study = optuna.create_study(direction="maximize")
+    study.optimize(study_of(tmp_path, env_id, algo, hyperparams=given, n_timesteps=40, n_evaluations=1).objective, n_trials=1)
+    (trial,) = study.trials
+    assert trial.state == TrialState.COMPLETE
     if env_id == "TinyCount-v0":
-        assert result.value == RETURN
+        assert trial.value == RETURN
+    assert not (tmp_path / "logs").exists()
 
 
 def test_hindsight_replay_is_searched_too(tmp_path):
@@ -173,193 +154,216 @@ def test_hindsight_replay_is_searched_too(tmp_path):
         "buffer_size": 1000,
     }
     (tmp_path / "her.yml").write_text(yaml.safe_dump({"TinyGoal-v0": {"n_timesteps": 60, **given}}))
-    config = str(tmp_path / "her.yml")
-    result = study_of(
-        tmp_path, "TinyGoal-v0", "sac", config=config, hyperparams=None, n_trials=1
-    ).hyperparameters_optimization()
-    assert result.hyperparams["replay_buffer_kwargs"] == {
+    study = optuna.create_study(direction="maximize")
+    manager = study_of(tmp_path, "TinyGoal-v0", "sac", config=str(tmp_path / "her.yml"), hyperparams=None, n_timesteps=60)
+    study.optimize(manager.objective, n_trials=1)
+    assert study.best_trial.user_attrs["hyperparams"]["replay_buffer_kwargs"] == {
         "copy_info_dict": True,
-        "n_sampled_goal": result.params["n_sampled_goal"],
-        "goal_selection_strategy": result.params["goal_selection_strategy"],
+        "n_sampled_goal": study.best_params["n_sampled_goal"],
+        "goal_selection_strategy": study.best_params["goal_selection_strategy"],
     }
 
 
-def test_the_reports(tmp_path):
-    manager = study_of(tmp_path, storage=journal(tmp_path), study_name=NAME, n_evaluations=2)
-    result = run_study(manager)
-    home = tmp_path / "logs" / "a2c"
-    assert sorted(home.iterdir()) == sorted([result.path, result.best_path])
-    assert result.path.name.startswith("report_TinyCount-v0_2-trials-40-random-none_")
+def test_the_reports(finished):
+    folder, result = finished
+    assert result.path.name.startswith("report_StudyGlobal-v0_4-trials-100-tpe-none_")
     table = pd.read_csv(result.path)
-    assert table["state"].tolist() == ["COMPLETE", "COMPLETE"]
-    assert table["value"].tolist() == [RETURN, RETURN]
-    assert table["user_attrs_num_timesteps"].tolist() == [40, 40]
+    assert table["state"].tolist() == ["COMPLETE"] * 4
+    assert table["user_attrs_num_timesteps"].tolist() == [100] * 4
     assert {"number", "duration", "params_learning_rate", "user_attrs_gamma"} <= set(table.columns)
-    assert (result.study_name, result.value, len(result.table)) == (NAME, RETURN, 2)
-    assert yaml.safe_load(result.best_path.read_text()) == {"TinyCount-v0": result.hyperparams}
-    trial = trials_of(tmp_path)[result.number]
-    assert trial.params == result.params
-    assert trial.intermediate_values == {20: RETURN, 40: RETURN}
-    attributes = open_study(journal(tmp_path), NAME).user_attrs
+    assert (result.study_name, len(result.table)) == (NAME, 4)
+    assert result.value == table["value"].max()
+    assert yaml.safe_load(result.best_path.read_text()) == {"StudyGlobal-v0": result.hyperparams}
+    trial = rows_of(folder)[result.number]
+    assert (trial.params, trial.value) == (result.params, result.value)
+
+
+def test_the_rows_and_the_study_s_own_attributes(finished):
+    folder, _ = finished
+    for row in rows_of(folder):
+        assert list(row.intermediate_values) == MARKS
+        assert row.value == row.intermediate_values[100]
+        assert row.user_attrs[TIMESTEPS] == 100
+        assert not {SPREAD, SEED_VALUES, JUMPED, FAILURE} & row.user_attrs.keys()
+    attributes = open_study(journal(folder), NAME).user_attrs
     assert attributes["n_steps"] == 20
-    assert "command" in attributes
+    assert {"command", "env", "marks", "objective", "pruner", "sampler", "total"} <= attributes.keys()
 
 
-def test_training_with_a_trial_is_the_trial(tmp_path):
-    """By number, and from the file of the best one: the same hyperparameters and, with the same seed, the same result."""
+def test_a_warm_process_is_as_good_as_a_fresh_one(finished):
+    """Case J1: two trials with the same parameters, one after another in one process, on an env that shares its generators."""
+    folder, result = finished
+    first, second = rows_of(folder)[:2]
+    assert first.intermediate_values == second.intermediate_values
+    assert len(set(first.intermediate_values.values())) == 5
+    assert len(processes_of(result)) == 1
+
+
+def processes_of(result):
+    """The processes that the results of a study's trials have come from."""
+    lines = [line for path in result.folder.glob("trials/*/result.json") for line in path.read_text().splitlines()]
+    return {json.loads(line)["pid"] for line in lines}
+
+
+def test_each_trial_has_a_tensorboard_run_with_its_parameters(finished):
+    """Case F1."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    folder, result = finished
+    for row in rows_of(folder):
+        (run,) = result.folder.glob(f"trials/trial_{row.number:05d}_*")
+        events = EventAccumulator(str(run))
+        events.Reload()
+        returns = {event.step: event.value for event in events.Scalars("ray/tune/mean_reward")}
+        assert returns == pytest.approx(row.intermediate_values)
+        start = events.SummaryMetadata("_hparams_/session_start_info").plugin_data.content
+        for name in row.params:
+            assert f"params/{name}".encode() in start
+
+
+def test_each_trial_s_output_is_in_a_file_of_its_own(finished):
+    _, result = finished
+    for number in range(4):
+        lines = (result.folder / "output" / f"trial_{number:05d}" / "output.log").read_text().splitlines()
+        assert lines.count("a train env opens") == 2  # One to train in, one to evaluate in.
+
+
+def test_evaluations_of_each_trial_are_kept_where_asked(finished):
+    folder, _ = finished
+    for number in range(4):
+        kept = folder / "opt" / f"trial_{number}"
+        assert read_evaluations(kept / "evaluations.npz")["timesteps"] == MARKS
+        assert (kept / "best_model.zip").exists()
+
+
+def test_several_seeds_are_one_trial_worth_their_mean(finished, again):
+    rows, _ = again
+    for row in rows:
+        values = row.user_attrs[SEED_VALUES]
+        assert len(values) == 2
+        assert row.intermediate_values[100] == pytest.approx(sum(values) / 2)
+        assert row.user_attrs[SPREAD] == pytest.approx(abs(values[0] - values[1]) / 2)
+        assert row.user_attrs[SPREAD] > 0
+
+
+def test_each_seed_trains_as_it_does_alone(finished, again):
+    """The first of several seeds gives what it gives by itself, the generators of the process being shared or not."""
+    alone = [row.intermediate_values[100] for row in rows_of(finished[0])]
+    assert [row.user_attrs[SEED_VALUES][0] for row in again[0]] == alone
+
+
+def test_a_trial_is_worth_its_best_evaluation_when_asked(again):
+    rows, result = again
+    assert [row.value for row in rows] == [max(row.intermediate_values.values()) for row in rows]
+    assert any(row.value != row.intermediate_values[100] for row in rows)
+    assert result.value == max(row.value for row in rows)
+
+
+def test_the_same_seed_draws_the_same_points(finished, again):
+    """Whatever the storage, and through a database that was locked for seconds at the beginning (case B11)."""
+    assert [row.params for row in again[0]] == [row.params for row in rows_of(finished[0])]
+    assert again[0][2].params != again[0][3].params
+
+
+def test_seeds_are_the_study_s_own_and_then_others():
+    assert trial_seeds(7, 1) == (7,)
+    assert trial_seeds(7, 3)[:2] == trial_seeds(7, 2)
+    assert len({*trial_seeds(7, 3), *trial_seeds(8, 3)}) == 6
+
+
+def test_training_with_a_trial_is_the_trial(ray_instance, tmp_path, caplog):
+    """Case B15: by number, as the best, and from the file of the best; with statistics of normalisation."""
     where = {"storage": journal(tmp_path), "study_name": NAME}
-    common = {"hyperparams": None, "seed": 5, "n_timesteps": 600}
-    result = study_of(tmp_path, "CartPole-v1", n_evaluations=3, **common, **where).hyperparameters_optimization()
+    common = {"hyperparams": {"normalize": True, "learning_rate": 0.01}, "seed": 5, "n_timesteps": 600}
+    with caplog.at_level(logging.WARNING):
+        study = study_of(tmp_path, "CartPole-v1", n_evaluations=3, **common, **where)
+        result = study.hyperparameters_optimization()
+    assert "Given, and so not searched: learning_rate" in caplog.text
+    assert result.hyperparams["learning_rate"] == 0.01
     again = {"n_trials": 1, "optimize_hyperparameters": False, "keep_checkpoints": 0, **common}
     for settings in ({**where, "trial_id": result.number}, where, {"config": str(result.best_path), "n_timesteps": 0}):
         manager = study_of(tmp_path, "CartPole-v1", **{**again, **settings})
-        model = manager.setup_experiment()
-        manager.learn(model)
-        value, _ = manager.final_evaluation()
-        assert value == result.value
+        manager.learn(manager.setup_experiment())
+        assert manager.final_evaluation()[0] == result.value
         assert {**manager.saved_hyperparams, "n_timesteps": 600} == result.hyperparams
 
 
-def test_statistics_of_normalisation_reach_the_evaluation(tmp_path):
+def test_as_many_trials_at_once_as_asked_and_long_rollouts_pass_evaluations(ray_instance, tmp_path):
+    """The first trial waits for the second. Rollouts of 30 steps: reports at 30, 60, 90 belong to marks 30, 60, 80."""
+    wait = {"role": "train", "when": "step", "at": 3, "what": "wait"}
+    where = enqueue(tmp_path, POINT, POINT)
+    settings = {"n_evaluations": 8, "n_timesteps": 80, "hyperparams": {"n_steps": 30}, "n_jobs": 2}
+    study = study_of(tmp_path, **settings, **where, **plan(tmp_path, wait, {**wait, "what": "open"}))
+    result = study.hyperparameters_optimization()
+    assert len(processes_of(result)) == 2
+    for row in rows_of(tmp_path):
+        assert row.state == TrialState.COMPLETE
+        assert list(row.intermediate_values) == [30, 60, 80]
+        assert row.user_attrs[TIMESTEPS] == 90
+        assert row.user_attrs[JUMPED] == [10, 20, 40, 50, 70]
+
+
+def test_a_study_ends_in_good_order_when_its_time_is_over_and_goes_on_with_other_points(ray_instance, tmp_path):
     where = {"storage": journal(tmp_path), "study_name": NAME}
-    common = {"hyperparams": {"normalize": True, "n_steps": 20}, "seed": 5, "n_timesteps": 400}
-    result = study_of(tmp_path, "CartPole-v1", **common, **where).hyperparameters_optimization()
-    manager = study_of(tmp_path, "CartPole-v1", optimize_hyperparameters=False, **common, **where)
-    manager.learn(manager.setup_experiment())
-    assert manager.final_evaluation()[0] == result.value
+    wait = plan(tmp_path, {"role": "train", "when": "step", "at": 3, "what": "wait"})
+    begun = time.monotonic()
+    result = study_of(tmp_path, options={"time_budget": 1.0}, **where, **wait).hyperparameters_optimization()
+    assert time.monotonic() - begun < 60.0
+    assert (result.number, result.value, result.best_path) == (None, None, None)
+    assert result.table["state"].tolist() == ["FAIL"]
+    (tmp_path / "gate").touch()
+    (tmp_path / "plan.json").unlink()
+    settings = {"n_trials": 5, "max_total_trials": 3}
+    goes_on = study_of(tmp_path, options={"entrance": "resume"}, **settings, **where)
+    result = goes_on.hyperparameters_optimization()
+    first, *rows = rows_of(tmp_path)
+    assert [row.state for row in rows] == [TrialState.COMPLETE] * 3
+    assert rows[0].params == first.params
+    assert len({row.params["learning_rate"] for row in rows}) == 3
+    assert result.folder == tmp_path / "logs" / "a2c" / "StudyWorth-v0_study_1"
 
 
-def test_the_same_seed_gives_the_same_study(tmp_path):
-    first, second, other = (
-        study_of(tmp_path, sampler="tpe", seed=seed).hyperparameters_optimization().table for seed in (1, 1, 2)
-    )
-    params = [name for name in first.columns if name.startswith("params_")]
-    assert first[params].equals(second[params])
-    assert not first[params].equals(other[params])
-
-
-def test_going_on_with_a_study_draws_other_points(tmp_path):
-    where = {"storage": journal(tmp_path), "study_name": NAME}
-    for _ in range(2):
-        study_of(tmp_path, n_trials=1, **where).hyperparameters_optimization()
-    first, second = trials_of(tmp_path)
-    assert first.params != second.params
-
-
-def test_a_total_counts_what_is_there(tmp_path):
-    where = {"storage": journal(tmp_path), "study_name": NAME}
-    study = open_study(journal(tmp_path), NAME)
-    study.tell(study.ask(), state=TrialState.FAIL)  # Broken off: does not count.
-    study_of(tmp_path, n_trials=1, **where).hyperparameters_optimization()
-    study_of(tmp_path, n_trials=1, max_total_trials=3, **where).hyperparameters_optimization()
-    assert states_of(tmp_path) == ["FAIL", "COMPLETE", "COMPLETE", "COMPLETE"]
-    study_of(tmp_path, n_trials=5, max_total_trials=3, **where).hyperparameters_optimization()
-    assert len(trials_of(tmp_path)) == 4
-
-
-def test_diverging_ends_a_trial_and_not_the_study(tmp_path, fragile, caplog):
-    """Case B1: a learning rate that no number survives."""
-    study = open_study(journal(tmp_path), NAME)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # It is out of the space's range.
-        study.enqueue_trial({"learning_rate": 1e30})
-    with caplog.at_level(logging.WARNING):
-        result = study_of(
-            tmp_path, "TinyFragile-v0", storage=journal(tmp_path), study_name=NAME, n_trials=3, n_timesteps=200
-        ).hyperparameters_optimization()
-    assert states_of(tmp_path) == ["FAIL", "COMPLETE", "COMPLETE"]
-    failed = trials_of(tmp_path)[0]
-    assert failed.user_attrs["failure"].startswith("NonFiniteError")
-    assert "'learning_rate': 1e+30" in caplog.text
-    assert result.number in (1, 2)
-    assert pd.read_csv(result.path)["state"].tolist() == ["FAIL", "COMPLETE", "COMPLETE"]
-
-
-@pytest.mark.parametrize(("trouble", "told"), [(None, "ValueError: the joint is broken"), (float("nan"), "NonFiniteError")])
-def test_an_env_that_breaks_ends_a_trial_and_not_the_study(trouble, told, tmp_path, fragile):
-    # Training ends at step 40, so that the 43rd is one of the evaluation's.
-    fragile.trouble, fragile.trouble_at = trouble, 43
-    result = study_of(tmp_path, "TinyFragile-v0", storage=journal(tmp_path), study_name=NAME).hyperparameters_optimization()
-    assert states_of(tmp_path) == ["FAIL", "COMPLETE"]
-    failed = trials_of(tmp_path)[0]
-    assert failed.user_attrs["failure"].startswith(told)
-    assert "Traceback" in failed.user_attrs[TRACEBACK]
-    assert failed.params
+def test_weak_trials_are_pruned_with_what_they_had(ray_instance, tmp_path):
+    """Cases B3 and B4: below the median of two better ones; the best is chosen among those with the whole budget."""
+    where = enqueue(tmp_path, *({**POINT, "max_grad_norm": worth} for worth in (2.0, 3.0, 0.5)))
+    settings = {"pruner": "median", "n_startup_trials": 2, "n_trials": 3}
+    result = study_of(tmp_path, **settings, **where).hyperparameters_optimization()
+    assert states_of(tmp_path) == ["COMPLETE", "COMPLETE", "PRUNED"]
+    pruned = rows_of(tmp_path)[2]
+    assert list(pruned.intermediate_values) == [20]
+    assert pruned.user_attrs[TIMESTEPS] == 20
     assert result.number == 1
 
 
-def test_settings_that_suit_no_trial_end_the_study(tmp_path):
-    manager = study_of(tmp_path, "TinyCount-v0", "dqn", hyperparams=None, storage=journal(tmp_path), study_name=NAME)
-    with pytest.raises(ConfigError, match="dqn on TinyCount-v0"):
-        manager.hyperparameters_optimization()
+def test_settings_that_suit_no_trial_end_the_study(ray_instance, tmp_path):
+    where = {"storage": journal(tmp_path), "study_name": NAME}
+    with pytest.raises(ConfigError, match="dqn on TinyCount-v0") as error:
+        study_of(tmp_path, "TinyCount-v0", "dqn", hyperparams=None, **where).hyperparameters_optimization()
+    assert "\n" not in str(error.value)
     assert states_of(tmp_path) == ["FAIL"]
 
 
-def test_when_all_fail_there_is_a_table_and_no_best(tmp_path, fragile):
-    fragile.trouble_at = 1
-    result = study_of(tmp_path, "TinyFragile-v0", n_trials=1).hyperparameters_optimization()
-    assert (result.number, result.value, result.best_path) == (None, None, None)
-    assert result.table["state"].tolist() == ["FAIL"]
+def test_more_than_any_node_has_is_refused_with_numbers(ray_instance, tmp_path):
+    with pytest.raises(ConfigError, match=r"a trial needs 64 CPU, and no node of Ray has more than 4 CPU"):
+        study_of(tmp_path, options={"cpus_per_trial": 64.0}).hyperparameters_optimization()
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_weak_trials_are_pruned_with_what_they_had(tmp_path):
-    """The first trials of a study that has seen 100 per evaluation are below its median."""
-    study = open_study(journal(tmp_path), NAME)
-    for _ in range(2):
-        trial = study.ask()
-        for mark in (20, 40, 60, 80):
-            trial.report(100.0, mark)
-        study.tell(trial, 100.0)
-    settings = {"pruner": "median", "n_evaluations": 4, "n_timesteps": 80}
-    study_of(tmp_path, storage=journal(tmp_path), study_name=NAME, **settings).hyperparameters_optimization()
-    pruned = trials_of(tmp_path)[2]
-    assert states_of(tmp_path)[2:] == ["PRUNED", "PRUNED"]
-    assert pruned.intermediate_values == {20: RETURN}
-    assert pruned.user_attrs["num_timesteps"] == 20
+def test_another_algorithm_s_study_is_refused(finished, tmp_path):
+    where = {"storage": journal(finished[0]), "study_name": NAME}
+    with pytest.raises(ConfigError, match="study 's' is one of a2c, not of ppo"):
+        study_of(
+            tmp_path, algo="ppo", hyperparams=None, options={"entrance": "resume"}, **where
+        ).hyperparameters_optimization()
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_a_rollout_longer_than_the_time_between_evaluations_passes_some(tmp_path):
-    settings = {"n_evaluations": 8, "n_timesteps": 80, "hyperparams": {"n_steps": 30}, "n_trials": 1}
-    study_of(tmp_path, storage=journal(tmp_path), study_name=NAME, **settings).hyperparameters_optimization()
-    (trial,) = trials_of(tmp_path)
-    assert list(trial.intermediate_values) == [30, 60, 80]
-    assert trial.user_attrs["num_timesteps"] == 90
-
-
-def test_evaluations_of_each_trial_are_kept_where_asked(tmp_path):
-    study_of(tmp_path, optimization_log_path=str(tmp_path / "opt"), n_evaluations=2).hyperparameters_optimization()
-    for number in range(2):
-        folder = tmp_path / "opt" / f"trial_{number}"
-        assert read_evaluations(folder / "evaluations.npz")["timesteps"] == [20, 40]
-        assert (folder / "best_model.zip").exists()
-
-
-def test_what_is_given_is_not_searched(tmp_path, caplog):
-    with caplog.at_level(logging.WARNING):
-        result = study_of(tmp_path, hyperparams={"learning_rate": 0.5, "n_steps": 20}).hyperparameters_optimization()
-    assert "Given, and so not searched: learning_rate, n_steps" in caplog.text
-    assert result.hyperparams["learning_rate"] == 0.5
-
-
-@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
-def test_a_signal_ends_the_study_with_its_reports(signum, tmp_path, fragile):
-    fragile.trouble, fragile.trouble_at = int(signum), 70
-    manager = study_of(tmp_path, "TinyFragile-v0", storage=journal(tmp_path), study_name=NAME, n_trials=5)
-    before = signal.getsignal(signum)
-    result = manager.hyperparameters_optimization()
-    assert signal.getsignal(signum) is before
-    assert manager.stop_signal == signum
-    assert states_of(tmp_path) == ["COMPLETE", "FAIL"]
-    assert "failure" not in trials_of(tmp_path)[1].user_attrs
-    assert result.number == 0
-    assert result.path.exists()
-
-
-def test_the_objective_serves_a_study_of_one_s_own(tmp_path, fragile):
-    study = optuna.create_study(direction="maximize")
-    study.optimize(study_of(tmp_path, "TinyFragile-v0").objective, n_trials=2)
-    assert [trial.value for trial in study.trials] == [RETURN, RETURN]
-    assert not (tmp_path / "logs").exists()
+def test_an_existing_study_is_not_mixed_with_a_new_one(finished, tmp_path):
+    """Case B7."""
+    where = {"storage": journal(finished[0]), "study_name": NAME}
+    with pytest.raises(ConfigError, match="exists already: --resume goes on with it"):
+        study_of(tmp_path, **where).hyperparameters_optimization()
+    assert not list(tmp_path.rglob("study.yml"))
 
 
 @pytest.mark.parametrize(
@@ -371,12 +375,15 @@ def test_the_objective_serves_a_study_of_one_s_own(tmp_path, fragile):
         ({"max_total_trials": 0}, "at least 1"),
         ({"n_evaluations": 0}, "n_evaluations"),
         ({"n_startup_trials": -1}, "n_startup_trials"),
+        ({"seeds_per_trial": 0}, "seeds_per_trial"),
+        ({"trial_objective": "mean:0"}, "mean:K"),
         ({"trial_id": 0}, "--trial-id"),
         ({"storage": "nowhere"}, "'nowhere' cannot be opened"),
         ({"hyperparams": {"n_stepz": 3}}, "did you mean 'n_steps'"),
+        ({"options": {"entrance": "resume"}}, "--resume and --join need the study"),
     ],
 )
 def test_bad_settings_are_told_before_anything_starts(settings, told, tmp_path):
     with pytest.raises(ConfigError, match=told):
         study_of(tmp_path, **settings).hyperparameters_optimization()
-    assert list(tmp_path.iterdir()) == []
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]

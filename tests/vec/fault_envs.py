@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import subprocess
 import threading
 
 import gymnasium as gym
@@ -103,6 +104,24 @@ class WithChild(Steady):
         self.process = multiprocessing.get_context("fork").Process(target=_sleep_for_ever)
         self.process.start()
         self.child = self.process.pid
+
+
+class WithServer(Steady):
+    """Starts a program in a session of its own, as simulators do, and never ends it."""
+
+    def __init__(self, index, **kwargs):
+        super().__init__(index, **kwargs)
+        self.process = subprocess.Popen(["sleep", "100000"], start_new_session=True)
+        self.child = self.process.pid
+
+
+class StuckWithServer(WithServer):
+    """Never returns, once; its program runs on."""
+
+    def misbehave(self):
+        if not os.path.exists(self.flag):
+            open(self.flag, "w").close()
+            threading.Event().wait()
 
 
 class Unpicklable(Steady):

@@ -6,6 +6,7 @@ environments' children, the second says that it is stepping.
 
 from __future__ import annotations
 
+import signal
 import sys
 from functools import partial
 
@@ -18,10 +19,11 @@ from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
 
 def main():
     """Steps until it is killed."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     ray.init(address="local", num_cpus=2, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
     venv = RayVecEnv([partial(getattr(fault_envs, sys.argv[1]), index) for index in range(4)], envs_per_actor=2)
     children = venv.get_attr("child") if venv.has_attr("child") else []
-    print(*sorted({*venv.env_method("pid"), *children}), flush=True)
+    print(*sorted(set(venv.env_method("pid"))), *children, flush=True)
     venv.reset()
     for number in range(10**9):
         venv.step(np.zeros(4, np.int64))

@@ -28,10 +28,24 @@ def ended_within(pid, seconds):
         os.close(descriptor)
 
 
-def our_sockets():
-    """Names of the sockets that RayVecEnvs listen on."""
-    lines = Path("/proc/net/unix").read_text().splitlines()
-    return [line.split()[-1] for line in lines if "lit_sb3_ray-" in line]
+def our_sockets(*pids):
+    """Names of the sockets that RayVecEnvs use in some processes, by default in all."""
+    held = {link for pid in pids for link in _links(pid)}
+    lines = [line.split() for line in Path("/proc/net/unix").read_text().splitlines()[1:]]
+    return {
+        line[7]
+        for line in lines
+        if len(line) > 7 and "lit_sb3_ray-" in line[7] and (not pids or f"socket:[{line[6]}]" in held)
+    }
+
+
+def _links(pid):
+    """What a process's file descriptors lead to."""
+    for link in Path(f"/proc/{pid}/fd").iterdir():
+        try:
+            yield os.readlink(link)
+        except FileNotFoundError:
+            continue
 
 
 def open_descriptors():

@@ -21,8 +21,10 @@ from vec.fault_envs import (
     Raising,
     Steady,
     Stuck,
+    StuckWithServer,
     Unpicklable,
     WithChild,
+    WithServer,
 )
 from vec.processes import ended_within, is_running, open_descriptors, our_sockets, shared_memory
 
@@ -48,6 +50,7 @@ def step(venv, times=1):
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_an_exception_names_the_environment_shows_its_traceback_and_closes_the_others(transport):
+    """Case C2: an environment that fails on its 1,000th step."""
     venv = make(Raising, transport=transport, environment={"at": 1000, "who": 3})
     pids = set(venv.env_method("pid"))
     venv.reset()
@@ -89,6 +92,7 @@ def test_an_info_that_cannot_be_sent_is_an_error_of_its_environment():
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_killed_actor_is_replaced_and_its_episodes_end_as_truncated(transport):
+    """Case C12: one dead actor does not end the run."""
     venv = make(Steady, transport=transport)
     venv.seed(100)
     venv.set_attr("level", 6)
@@ -173,6 +177,7 @@ def test_restarts_are_counted_and_the_last_loss_ends_everything():
 
 
 def test_a_crash_at_every_reset_ends_with_the_cause():
+    """Case C12: restarts do not go on for ever."""
     venv = make(CrashingAtReset, max_restarts=1, environment={"who": 3})
     with pytest.raises(ActorError, match=r"environments 2 to 3 were lost 2 times.*environment 3 was at work.*actor has died"):
         venv.reset()
@@ -180,6 +185,7 @@ def test_a_crash_at_every_reset_ends_with_the_cause():
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 def test_a_stuck_environment_is_replaced_after_the_timeout(tmp_path, transport, caplog):
+    """Case C3: an environment that blocks for ever is reported and replaced."""
     venv = make(Stuck, transport=transport, step_timeout=3.0, environment={"at": 3, "who": 2, "flag": str(tmp_path / "stuck")})
     venv.reset()
     stuck = venv.env_method("pid", indices=2)[0]
@@ -207,8 +213,11 @@ def test_a_stopped_process_is_replaced_too():
     venv.close()
 
 
-def test_children_of_environments_end_with_them_and_hide_no_death():
-    venv = make(WithChild)
+@pytest.mark.parametrize("env_class", [WithChild, WithServer])
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_children_of_environments_end_with_them_and_hide_no_death(transport, env_class):
+    """Case C1: an environment may start processes, which Ray's workers allow, and none is left."""
+    venv = make(env_class, transport=transport)
     venv.reset()
     first = venv.get_attr("child")
     assert all(is_running(child) for child in first)
@@ -218,7 +227,20 @@ def test_children_of_environments_end_with_them_and_hide_no_death():
     assert all(ended_within(child, 5) for child in first[:2])
     second = venv.get_attr("child")
     venv.close()
-    assert all(ended_within(child, 5) for child in second)
+    assert not any(is_running(child) for child in second)
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_the_child_of_a_stuck_environment_ends_with_it(tmp_path, transport):
+    environment = {"at": 2, "who": 1, "flag": str(tmp_path / "stuck")}
+    venv = make(StuckWithServer, transport=transport, step_timeout=3.0, environment=environment)
+    venv.reset()
+    children = venv.get_attr("child")
+    _, _, dones, _ = step(venv, 2)
+    assert dones.tolist() == [True, True, False, False]
+    assert not any(is_running(child) for child in children[:2])
+    assert all(is_running(child) for child in children[2:])
+    venv.close()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -228,10 +250,12 @@ def test_close_leaves_nothing(transport):
     pids = set(venv.env_method("pid"))
     venv.reset()
     step(venv)
+    sockets = our_sockets(os.getpid(), *pids)
+    assert bool(sockets) == (transport == "shared")
     venv.close()
     venv.close()
     assert not any(is_running(pid) for pid in pids)
-    assert not our_sockets()
+    assert not sockets & our_sockets()
     if transport == "shared":
         assert shared_memory() == memory
         assert open_descriptors() <= before + 1  # Ray opens some of its own
@@ -257,10 +281,12 @@ def test_an_interrupt_in_the_middle_of_a_step_leaves_everything_usable(tmp_path)
     pids = venv.env_method("pid")
     venv.reset()
     step(venv, 2)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
     interrupt = threading.Timer(0.5, signal.raise_signal, [signal.SIGINT])
     interrupt.start()
     with pytest.raises(KeyboardInterrupt):
         step(venv)
+    signal.signal(signal.SIGINT, before)
     os.kill(pids[1], signal.SIGKILL)
     observations, _, dones, _ = step(venv)
     assert observations.tolist() == [[0, 0], [0, 1], [4, 2], [4, 3]]
@@ -305,21 +331,30 @@ LEARNER = Path(__file__).with_name("learner_process.py")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_the_learners_end_leaves_nothing(number, tmp_path):
+@pytest.mark.parametrize(
+    ("number", "env_class"),
+    [
+        (signal.SIGKILL, "WithChild"),
+        (signal.SIGKILL, "WithServer"),
+        (signal.SIGINT, "WithChild"),
+        (signal.SIGTERM, "WithServer"),
+    ],
+)
+def test_the_learners_end_leaves_nothing(number, env_class, tmp_path):
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "RAY_AUTH_MODE": "disabled"}
     process = subprocess.Popen(
-        [sys.executable, str(LEARNER), "WithChild"], stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
+        [sys.executable, str(LEARNER), env_class], stdout=subprocess.PIPE, text=True, env=environment, cwd=tmp_path
     )
     try:
         pids = [int(word) for word in process.stdout.readline().split()]
         assert len(pids) == 6
         assert all(is_running(pid) for pid in pids)
         assert process.stdout.readline() == "stepping\n"
+        sockets = our_sockets(process.pid, *pids[:2])
         process.send_signal(number)
         process.wait(30)
     finally:
         process.kill()
         process.wait()
     assert all(ended_within(pid, 15) for pid in pids)
-    assert not our_sockets()
+    assert not sockets & our_sockets()

@@ -16,6 +16,7 @@ from vec.fault_envs import Steady
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.vec import launch
 from lit_sb3_ray.vec.failures import ActorError
+from lit_sb3_ray.vec.grouping import Grouping
 from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
 
 pytestmark = pytest.mark.usefixtures("ray_instance")
@@ -79,6 +80,8 @@ def test_eight_actors_share_four_cpus_and_give_them_back():
         ({"transport": "shard"}, "unknown transport 'shard'.*'shared'"),
         ({"num_cpus_per_actor": 0}, "num_cpus_per_actor must be positive"),
         ({"step_timeout": 0}, "step_timeout must be a positive number"),
+        ({"num_cpus_per_actor": 0.00001}, "num_cpus_per_actor must be positive, 0.0001 at least"),
+        ({"step_timeout": float("nan")}, "step_timeout must be a positive number"),
         ({"max_restarts": -1}, "max_restarts must not be negative"),
         ({"envs_per_actor": 0}, "envs_per_actor must be"),
     ],
@@ -88,6 +91,22 @@ def test_wrong_arguments_are_refused(arguments, message):
         RayVecEnv(builders(2), **arguments)
     with pytest.raises(ConfigError, match="at least one environment"):
         RayVecEnv([])
+
+
+def test_a_grouping_that_was_planned_is_used_and_must_fit():
+    venv = RayVecEnv(builders(3), grouping=Grouping(range(2), (range(2, 3),)), num_cpus_per_actor=0.5)
+    assert [pid == os.getpid() for pid in venv.env_method("pid")] == [True, True, False]
+    venv.close()
+    with pytest.raises(ConfigError, match="the grouping is of 2 environments, and there are 3"):
+        RayVecEnv(builders(3), grouping=Grouping(range(2), ()))
+
+
+def test_bad_input_that_a_constructor_finds_is_told_as_such():
+    def build_badly():
+        raise ConfigError("the joint is unknown")
+
+    with pytest.raises(ConfigError, match=r"^the joint is unknown$"):
+        RayVecEnv([build_badly] * 2, envs_per_actor=1)
 
 
 def test_one_environment_stays_in_this_process():

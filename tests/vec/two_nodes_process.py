@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import signal
 import time
 from functools import partial
 
@@ -15,6 +17,8 @@ import ray
 from ray.cluster_utils import Cluster
 from stable_baselines3.common.vec_env import DummyVecEnv
 from vec.catalogue import build
+from vec.fault_envs import WithServer
+from vec.processes import ended_within
 from vec.test_conformance import assert_same_steps
 
 from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
@@ -32,6 +36,27 @@ class Kept(logging.Handler):
         self.messages.append(record.getMessage())
 
 
+def paths(kept):
+    """Tells how each actor is reached: shared memory on the learner's node, calls on others."""
+    return [message.rpartition("reached by ")[2] for message in kept.messages if "reached by" in message]
+
+
+def lose_children(kept):
+    """Kills an actor of the other node and closes the rest; lists the processes of environments that are left then."""
+    kept.messages.clear()
+    venv = RayVecEnv([partial(WithServer, index) for index in range(4)], envs_per_actor=1, num_cpus_per_actor=1)
+    far = paths(kept).index("actor calls")
+    venv.reset()
+    first = venv.get_attr("child")
+    os.kill(venv.env_method("pid", indices=far)[0], signal.SIGKILL)
+    _, _, dones, _ = venv.step(np.zeros(4, np.int64))
+    assert np.flatnonzero(dones).tolist() == [far]
+    assert ended_within(first[far], 10)
+    processes = [*first, *venv.get_attr("child"), *venv.env_method("pid")]
+    venv.close()
+    return [pid for pid in processes if not ended_within(pid, 10)]
+
+
 def main():
     """Plays on two nodes, then takes one away."""
     kept = Kept()
@@ -44,8 +69,13 @@ def main():
         second = cluster.add_node(**{key: value for key, value in node.items() if key != "include_dashboard"})
         cluster.wait_for_nodes()
         builders = [partial(build, "dict", "box")] * 4
+        for count, arguments in ((2, {"envs_per_actor": 1, "num_cpus_per_actor": 1}), (8, {})):
+            RayVecEnv([builders[0]] * count, **arguments).close()
+        found["where there is room"] = paths(kept)
+        found["children left"] = lose_children(kept)
+        kept.messages.clear()
         venv = RayVecEnv(builders, envs_per_actor=1, num_cpus_per_actor=1)
-        found["paths"] = [message.rpartition("reached by ")[2] for message in kept.messages if "reached by" in message]
+        found["paths"] = paths(kept)
         assert_same_steps(venv, DummyVecEnv(builders), 300)
         start = time.perf_counter()
         for _ in range(200):

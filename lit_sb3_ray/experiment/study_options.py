@@ -1,0 +1,56 @@
+"""What a study is asked for beyond both ancestors' parameters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from lit_sb3_ray.errors import ConfigError
+
+Entrance = Literal["new", "resume", "join"]
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """How a study's trials are carried out.
+
+    Attributes:
+        cpus_per_trial: CPUs that Ray reserves for a trial's learner.
+        gpus_per_trial: GPUs, or a fraction of one, for a trial's learner.
+        max_failures: How often a trial whose actor was lost goes on from its last checkpoint.
+        time_budget: Seconds after which the study ends in good order; None for no limit.
+        entrance: `new` begins a study; `resume` goes on with one whose driver is dead; `join` works on one whose driver lives.
+        warm_start: Whether trial 0 has the file's own hyperparameters.
+        checkpoint_every: Seconds of training between two checkpoints of a trial, at least.
+        retrain_best: Seeds that the best hyperparameters are trained with again at the end; 0 for none.
+        storage_path: Where Tune keeps trials and checkpoints; empty for the study's folder. With several nodes it is shared.
+    """
+
+    cpus_per_trial: float = 1.0
+    gpus_per_trial: float = 0.0
+    max_failures: int = 3
+    time_budget: float | None = None
+    entrance: Entrance = "new"
+    warm_start: bool = False
+    checkpoint_every: float = 30.0
+    retrain_best: int = 0
+    storage_path: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuses what has no meaning.
+
+        Raises:
+            ConfigError: A number that is out of its range.
+        """
+        if self.cpus_per_trial <= 0:
+            raise ConfigError(f"--cpus-per-trial must be positive, not {self.cpus_per_trial:g}")
+        if self.gpus_per_trial < 0:
+            raise ConfigError(f"--gpus-per-trial must not be negative, not {self.gpus_per_trial:g}")
+        if self.gpus_per_trial > 1 and self.gpus_per_trial % 1:
+            raise ConfigError(f"--gpus-per-trial {self.gpus_per_trial:g}: above 1 only whole GPUs can be given")
+        if self.max_failures < 0 or self.retrain_best < 0:
+            raise ConfigError("--max-failures and --retrain-best must not be negative")
+        if not self.checkpoint_every >= 0:
+            raise ConfigError(f"--checkpoint-every must not be negative, not {self.checkpoint_every:g}")
+        if self.time_budget is not None and self.time_budget <= 0:
+            raise ConfigError(f"--time-budget must be a positive number of seconds, not {self.time_budget:g}")

@@ -1,0 +1,160 @@
+"""Drivers of a study: who works on it, who has died, and who may begin.
+
+Each driver keeps an entry among the study's user attributes and renews it. One that has not done so for `LEASE_S` seconds, or
+whose process is gone from this machine, is dead, and what it was working on may be taken over.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lit_sb3_ray.errors import ConfigError
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+    from lit_sb3_ray.experiment.study_options import Entrance
+
+LEASE_S = 60.0
+RENEW_EVERY_S = 5.0
+_PREFIX = "driver:"
+_STOP = "stop_requested"
+
+
+@dataclass(frozen=True)
+class Driver:
+    """One process that has worked on a study.
+
+    Attributes:
+        id: Its name among the drivers.
+        number: How many drivers came before it.
+        host: The machine.
+        pid: The process.
+        started: When it began, in seconds since 1970.
+        renewed: When it last renewed its entry.
+        ended: When it left in good order; None while it has not.
+    """
+
+    id: str
+    number: int
+    host: str
+    pid: int
+    started: float
+    renewed: float
+    ended: float | None = None
+
+    @property
+    def alive(self) -> bool:
+        """Whether it may still be at work."""
+        if self.ended is not None or time.time() - self.renewed > LEASE_S:
+            return False
+        return self.host != socket.gethostname() or _is_running(self.pid)
+
+    def told(self) -> str:
+        """Says who it is, for messages."""
+        return f"process {self.pid} on {self.host}, last seen {max(0.0, time.time() - self.renewed):.0f} s ago"
+
+
+class Lease:
+    """This process's own entry."""
+
+    def __init__(self, study: Study, number: int) -> None:
+        now = time.time()
+        self.study = study
+        self.driver = Driver(secrets.token_hex(4), number, socket.gethostname(), os.getpid(), now, now)
+        self._write()
+
+    def renew(self) -> None:
+        """Renews the entry if it is time."""
+        if time.time() - self.driver.renewed > RENEW_EVERY_S:
+            self._write()
+
+    def stop_is_requested(self) -> bool:
+        """Whether somebody has asked, since this driver began, that the study ends."""
+        asked = self.study.user_attrs.get(_STOP)
+        return asked is not None and float(asked) >= self.driver.started
+
+    def end(self) -> None:
+        """Notes that this driver leaves in good order."""
+        self._write(ended=time.time())
+
+    def _write(self, ended: float | None = None) -> None:
+        self.driver = Driver(**{**vars(self.driver), "renewed": time.time(), "ended": ended})
+        entry = {key: value for key, value in vars(self.driver).items() if key != "id"}
+        self.study.set_user_attr(f"{_PREFIX}{self.driver.id}", entry)
+
+
+def drivers_of(study: Study) -> list[Driver]:
+    """Lists all drivers of a study, by when they began."""
+    entries: dict[str, Any] = {key: value for key, value in study.user_attrs.items() if key.startswith(_PREFIX)}
+    found = [Driver(id=key.removeprefix(_PREFIX), **value) for key, value in entries.items()]
+    return sorted(found, key=lambda driver: driver.started)
+
+
+def enter(study: Study, entrance: Entrance, where: str) -> Lease:
+    """Makes this process a driver of a study.
+
+    Args:
+        study: The study.
+        entrance: As a new study, to go on after a dead driver, or beside a living one.
+        where: Names the study, for messages.
+
+    Returns:
+        The lease.
+
+    Raises:
+        ConfigError: The study exists, or is worked on, and this was not asked for.
+    """
+    drivers = drivers_of(study)
+    living = [driver for driver in drivers if driver.alive]
+    # Rows that only wait have been put there for this study to begin with.
+    begun = bool(drivers) or any(row.state.name != "WAITING" for row in study.get_trials(deepcopy=False))
+    if entrance == "new" and living:
+        raise ConfigError(f"{where} is worked on by {living[-1].told()}: --join works beside it")
+    if entrance == "new" and begun:
+        raise ConfigError(f"{where} exists already: --resume goes on with it, another --study-name begins a new one")
+    if entrance == "resume" and living:
+        raise ConfigError(f"{where} is worked on by {living[-1].told()}: --join works beside it, `stop` ends it")
+    if entrance == "join" and not living:
+        raise ConfigError(f"nobody works on {where}: --resume goes on with it")
+    return Lease(study, len(drivers))
+
+
+def request_stop(study: Study) -> list[Driver]:
+    """Asks all living drivers to end in good order.
+
+    Returns:
+        Those that are asked.
+    """
+    study.set_user_attr(_STOP, time.time())
+    return [driver for driver in drivers_of(study) if driver.alive]
+
+
+def dead_drivers(study: Study) -> set[str]:
+    """Names the drivers that work no more."""
+    return {driver.id for driver in drivers_of(study) if not driver.alive}
+
+
+def _is_running(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return not _is_defunct(pid)
+
+
+def _is_defunct(pid: int) -> bool:
+    """Whether a process has ended and only waits for its parent to notice."""
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return state.rpartition(")")[2].split()[0] == "Z"

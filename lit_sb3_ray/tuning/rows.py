@@ -1,0 +1,74 @@
+"""The rows of a study: what each trial keeps in Optuna's storage, and which of them count."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from optuna import Study, Trial
+    from optuna.trial import FrozenTrial
+
+# User attributes of a trial.
+FAILURE, TRACEBACK = "failure", "traceback"
+TIMESTEPS = "num_timesteps"
+HYPERPARAMS = "hyperparams"
+SEED, SPREAD, SEED_VALUES = "seed", "spread", "seed_values"
+JUMPED = "jumped"
+PARAMS_AT_END = "params_at_end"
+DRIVER = "driver"
+FOLDER, CHECKPOINT = "folder", "checkpoint"
+CONTINUES = "continues"
+WARM_START = "warm_start"
+SURPLUS = "surplus"
+
+FAIL = "FAIL"
+
+
+def counts(row: FrozenTrial) -> bool:
+    """Whether a row counts towards a study's number of trials: not one that was lost with its driver or broken off."""
+    return row.state.name != FAIL or FAILURE in row.user_attrs
+
+
+def finished(row: FrozenTrial) -> bool:
+    """Whether a row has come to an end of its own: complete, pruned, or failed by an error of its own."""
+    return row.state.is_finished() and counts(row)
+
+
+def is_broken_off(row: FrozenTrial) -> bool:
+    """Whether a row was ended by something that has nothing to do with its hyperparameters."""
+    return row.state.name == FAIL and FAILURE not in row.user_attrs and SURPLUS not in row.user_attrs
+
+
+def to_continue(rows: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Finds the rows that were broken off and that no other row goes on with."""
+    rows = list(rows)
+    continued = {row.user_attrs.get(CONTINUES) for row in rows}
+    return [row for row in rows if is_broken_off(row) and row.number not in continued and row.params]
+
+
+def break_off(study: Study, row: FrozenTrial) -> None:
+    """Ends a running row that nobody works on any more, so that none looks as if it were running."""
+    from optuna.trial import TrialState
+
+    study.tell(row.number, state=TrialState.FAIL)
+
+
+def enqueue_continuation(study: Study, row: FrozenTrial) -> None:
+    """Puts a broken-off row back into the queue, with what it had drawn and reached."""
+    kept = {key: value for key, value in row.user_attrs.items() if key not in (DRIVER, CONTINUES, FOLDER)}
+    study.enqueue_trial(row.params, user_attrs={**kept, CONTINUES: row.number})
+
+
+def fail(study: Study, trial: Trial, failure: str, trace: str) -> None:
+    """Ends a row as failed, with its reason."""
+    from optuna.trial import TrialState
+
+    trial.set_user_attr(FAILURE, failure)
+    trial.set_user_attr(TRACEBACK, trace)
+    study.tell(trial, state=TrialState.FAIL)
+
+
+def one_line(error: BaseException) -> str:
+    """An exception as one line: its class and what it says."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

@@ -1,0 +1,248 @@
+"""Running a study on Ray Tune."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from ray import tune
+from rich.console import Console
+
+from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.stepping import env_actor_cpus
+from lit_sb3_ray.scale.connection import connect
+from lit_sb3_ray.scale.nodes import node_resources
+from lit_sb3_ray.scale.shared_storage import check_shared
+from lit_sb3_ray.tuning.disk import check_disk
+from lit_sb3_ray.tuning.drawing import draw
+from lit_sb3_ray.tuning.live import LiveTable
+from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
+from lit_sb3_ray.tuning.schedule.population import MemberSpace, build_pbt, find_members
+from lit_sb3_ray.tuning.schedule.schedulers import build_scheduler, original_number, recorded_rows, restore_rungs
+from lit_sb3_ray.tuning.search import StudySearch
+from lit_sb3_ray.tuning.study_folder import OUTPUT, TRIALS
+from lit_sb3_ray.tuning.sweeps.remote_run import Process
+from lit_sb3_ray.tuning.trainable import METRIC, NUMBER, ExperimentTrial, TrialPlan
+from lit_sb3_ray.tuning.trial import TrialMaker, packed
+from lit_sb3_ray.tuning.trial_resources import trial_request, trials_at_once
+from lit_sb3_ray.tuning.watch import StudyEnd, Watch
+
+if TYPE_CHECKING:
+    from optuna import Study
+    from ray.tune.experiment import Trial
+    from ray.tune.schedulers import TrialScheduler
+
+    from lit_sb3_ray.experiment.manager import ExperimentManager
+    from lit_sb3_ray.experiment.signals import SignalStop
+    from lit_sb3_ray.experiment.study_options import StudyOptions
+    from lit_sb3_ray.tuning.space.search_space import SearchSpace
+    from lit_sb3_ray.tuning.study import OpenStudy
+
+logger = logging.getLogger(__name__)
+
+# Ray Tune's own ways, where ours take their place. What the user has set stays.
+TUNE_SETTINGS = {
+    # Relative paths of env packages and files mean the same in a trial as in the driver.
+    "RAY_CHDIR_TO_TRIAL_DIR": "0",
+    # Signals end a study in good order, and its trials can be gone on with.
+    "TUNE_DISABLE_SIGINT_HANDLER": "1",
+    # A trial that is in the middle of a long rollout when the study ends is not waited for.
+    "TUNE_FORCE_TRIAL_CLEANUP_S": "3",
+    # Tune's snapshots of a whole experiment are never read: the study's storage is what it is gone on from.
+    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
+    # Tune would print a box of its own; the study has one table.
+    "RAY_AIR_NEW_OUTPUT": "0",
+    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
+}
+
+
+@dataclass(frozen=True)
+class Room:
+    """The place that trials have.
+
+    Attributes:
+        request: What each of them asks for.
+        at_once: How many run at the same time.
+    """
+
+    request: tune.PlacementGroupFactory
+    at_once: int
+
+
+def find_room(manager: ExperimentManager) -> Room:
+    """Connects to Ray and finds out how many trials it has room for; before there is anything of a study.
+
+    Raises:
+        ConfigError: There is no room for a single one, or their folder has none, or is not the same on all nodes.
+    """
+    for name, value in TUNE_SETTINGS.items():
+        os.environ.setdefault(name, value)
+    connect()
+    options = manager.study_options
+    most = max((node.get("CPU", 0.0) for node in node_resources()), default=0.0) - options.cpus_per_trial
+    request = trial_request(options, env_actor_cpus(manager, most))
+    at_once = trials_at_once(request, manager.n_jobs)
+    home = options.storage_path or manager.log_folder
+    check_shared(home, "--storage-path")
+    check_disk(manager, home, at_once)
+    return Room(request, at_once)
+
+
+# A member's checkpoint must be there until whoever takes it over has read it.
+DONOR_CHECKPOINTS = 4
+
+
+def carry_out(manager: ExperimentManager, opened: OpenStudy, room: Room, stop: SignalStop) -> None:
+    """Runs trials until the study has all of them, or until it is to end.
+
+    Args:
+        manager: The study's manager.
+        opened: The study.
+        room: What its trials have.
+        stop: Takes signals.
+
+    Raises:
+        ConfigError: The first trial of all has shown that the settings are wrong.
+    """
+    options, study = manager.study_options, opened.study
+    request, at_once = room.request, room.at_once
+    marks = evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
+    plan = _plan(manager, marks, opened.folder.path / OUTPUT)
+    space: SearchSpace | MemberSpace = opened.space
+    if plan.is_population:
+        space = find_members(opened.space, manager.entry(), manager.custom_hyperparams, manager.given_n_envs)
+        scheduler: TrialScheduler = build_pbt(space, marks, manager.seed)
+        # Members that find no room are paused in turn.
+        at_once = max(at_once, opened.total)
+    else:
+        scheduler = _scheduler(manager, study, marks)
+    drawn = partial(draw, manager, space)
+    search = StudySearch(study, opened.total, drawn, manager.trial_objective, opened.lease.driver.id)
+    trainable = tune.with_parameters(ExperimentTrial, plan=plan)
+    logger.info("Up to %d trials at once, each with %s", at_once, request.required_resources)
+    work = Work(tune.with_resources(trainable, request), at_once, scheduler, plan.is_population)
+    run_trials(opened, search, work, options, stop, Console(stderr=True) if manager.verbose > 0 else None)
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a study runs.
+
+    Attributes:
+        trainable: The trial, with its resources.
+        at_once: How many of it at the same time.
+        scheduler: What ends weak ones.
+        is_population: Whether trials take over each other's checkpoints, which therefore stay a while.
+    """
+
+    trainable: Any
+    at_once: int
+    scheduler: TrialScheduler
+    is_population: bool = False
+
+
+def run_trials(
+    opened: OpenStudy, search: StudySearch, work: Work, options: StudyOptions, stop: SignalStop, console: Console | None
+) -> None:
+    """Lets Ray Tune run what a search draws.
+
+    Args:
+        opened: The study.
+        search: Draws trials and takes what becomes of them.
+        work: What is run.
+        options: How often a lost trial is tried again, the time budget, and where Tune keeps its folders.
+        stop: Takes signals.
+        console: Where the table of trials is shown; None for nowhere.
+
+    Raises:
+        ConfigError: The first trial of all has shown that the settings are wrong.
+    """
+    table = LiveTable(opened.total, console)
+    tuner = tune.Tuner(
+        work.trainable,
+        tune_config=tune.TuneConfig(
+            metric=METRIC,
+            mode="max",
+            search_alg=search,
+            scheduler=work.scheduler,
+            num_samples=-1,
+            max_concurrent_trials=work.at_once,
+            reuse_actors=True,
+            trial_dirname_creator=_trial_folder,
+        ),
+        run_config=tune.RunConfig(
+            name=opened.study.study_name if options.storage_path else TRIALS,
+            storage_path=options.storage_path or str(opened.folder.path),
+            failure_config=tune.FailureConfig(max_failures=options.max_failures),
+            checkpoint_config=tune.CheckpointConfig(
+                num_to_keep=DONOR_CHECKPOINTS if work.is_population else 1, checkpoint_at_end=False
+            ),
+            stop=StudyEnd(search, stop, options.time_budget),
+            callbacks=[Watch(search, opened.lease, table, keeps_checkpoints=work.is_population)],
+            verbose=0,
+        ),
+    )
+    try:
+        with quiet_tune(), table:
+            tuner.fit()
+    finally:
+        search.close()
+    if search.fatal is not None:
+        raise ConfigError(search.fatal)
+
+
+def _scheduler(manager: ExperimentManager, study: Study, marks: tuple[int, ...]) -> TrialScheduler:
+    """Builds the scheduler, which knows what trials of earlier drivers have reported."""
+
+    def key_of(trial: Trial) -> int:
+        """Names a trial by the row in which it began, whoever goes on with it."""
+        return original_number(study.get_trials(deepcopy=False), trial.config[NUMBER])
+
+    scheduler = build_scheduler(manager.pruner, marks, manager.seed, manager.n_startup_trials, key_of)
+    restore_rungs(scheduler, recorded_rows(study.get_trials(deepcopy=False)))
+    return scheduler
+
+
+def trial_seeds(seed: int, count: int) -> tuple[int, ...]:
+    """Seeds that each trial of a study trains with: the study's own first, as `train` with it would, then independent ones."""
+    more = np.random.SeedSequence([seed, 0x7121A1]).generate_state(max(count - 1, 1)) // 2
+    return (seed, *(int(value) for value in more[: count - 1]))
+
+
+def _plan(manager: ExperimentManager, marks: tuple[int, ...], output: Path) -> TrialPlan:
+    maker, options = TrialMaker.of(manager), manager.study_options
+    if options.gpus_per_trial == 0 and manager.device == "auto":
+        # Ray hides no GPU from a trial that has asked for none.
+        maker.settings["device"] = "cpu"
+    if manager.vec_env_type == "auto" and manager.env_timeout is None:
+        # Trials side by side need the CPUs, and each has been given its own.
+        maker.settings["vec_env_type"] = "dummy"
+    folder = manager.optimization_log_path
+    seeds = trial_seeds(manager.seed, manager.seeds_per_trial)
+    process = Process.of_this(options.cpus_per_trial, options.gpus_per_trial)
+    kept = None if not folder else str(Path(folder).absolute())
+    population = manager.pruner == "pbt"
+    return TrialPlan(packed(maker), marks, seeds, options.checkpoint_every, kept, str(output), process, population)
+
+
+def _trial_folder(trial: Trial) -> str:
+    return f"trial_{trial.config[NUMBER]:05d}_{trial.trial_id}"
+
+
+@contextmanager
+def quiet_tune() -> Iterator[None]:
+    """Keeps Tune from telling what this package tells itself."""
+    told = logging.getLogger("ray.tune")
+    before = told.level
+    told.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        told.setLevel(before)

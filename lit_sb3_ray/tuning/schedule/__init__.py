@@ -1,0 +1,1 @@
+"""What ends weak trials early: marks, rungs, schedulers, populations."""

@@ -1,0 +1,1 @@
+"""What a study searches, and what draws from it."""

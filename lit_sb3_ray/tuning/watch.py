@@ -1,0 +1,138 @@
+"""What a study's driver does beside Ray Tune: keeps its lease, hears of checkpoints and losses, ends the study when asked."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import TYPE_CHECKING, Any
+
+from ray import tune
+from ray.exceptions import RayActorError
+
+from lit_sb3_ray.scale.metrics import trials_by_state
+from lit_sb3_ray.tuning.trainable import NUMBER
+
+if TYPE_CHECKING:
+    from ray.tune.experiment import Trial
+
+    from lit_sb3_ray.experiment.signals import SignalStop
+    from lit_sb3_ray.tuning.drivers import Lease
+    from lit_sb3_ray.tuning.live import LiveTable
+    from lit_sb3_ray.tuning.search import StudySearch
+
+logger = logging.getLogger(__name__)
+
+# Seconds between two looks at whether somebody wants the study to end.
+LOOK_EVERY_S = 1.0
+# What Arrow calls a file system, and how its URLs begin, where that differs.
+SCHEMES = {"gcs": "gs"}
+
+
+class Watch(tune.Callback):
+    """Connects Tune's events with the study's rows.
+
+    Args:
+        search: The study's search.
+        lease: This driver's lease.
+        table: Shows the trials.
+        keeps_checkpoints: Whether the checkpoint of a trial stays when it is over.
+    """
+
+    def __init__(self, search: StudySearch, lease: Lease, table: LiveTable, keeps_checkpoints: bool = False) -> None:
+        self._search = search
+        self._lease = lease
+        self._table = table
+        self._keeps_checkpoints = keeps_checkpoints
+        self._looked = 0.0
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles what it is given for a way of going on with a study that is not used here."""
+        return {}
+
+    def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
+        """Renews the lease, looks for a wish to stop."""
+        now = time.monotonic()
+        if now - self._looked > LOOK_EVERY_S:
+            self._looked = now
+            self._lease.renew()
+            for state, number in self._table.states().items():
+                trials_by_state().set(number, {"study": self._search.study.study_name, "state": state})
+            if self._lease.stop_is_requested():
+                self._search.closing = True
+
+    def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """Notes where a trial's files are."""
+        self._search.locate(trial.trial_id, str(trial.path))
+        self._table.changed(trial, "RUNNING")
+
+    def on_trial_result(self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any) -> None:
+        """Shows an evaluation."""
+        self._table.reported(trial, result)
+
+    def on_checkpoint(self, iteration: int, trials: list[Trial], trial: Trial, checkpoint: Any, **info: Any) -> None:
+        """Notes a whole checkpoint."""
+        self._search.checkpointed(trial.trial_id, address(checkpoint))
+
+    def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """Lets the checkpoint of a trial go that is over; its replay buffer may be large."""
+        checkpoint: Any = trial.checkpoint
+        if checkpoint is not None and not self._keeps_checkpoints:
+            checkpoint.filesystem.delete_dir(checkpoint.path)
+
+    def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """Tells that a trial's actor was lost and the trial goes on."""
+        logger.warning("Trial %d: %s; it goes on from its last checkpoint", trial.config[NUMBER], _reason(trial)[0])
+
+    def on_trial_error(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
+        """Ends the row of a trial whose actor was lost for good."""
+        reason, trace = _reason(trial)
+        self._search.lose(trial.trial_id, reason, trace)
+        self._table.changed(trial, "FAIL")
+
+
+def address(checkpoint: tune.Checkpoint) -> str:
+    """Where a checkpoint is, such that another driver finds it: a path, or a URL where Tune keeps no files."""
+    kind = "local" if checkpoint.filesystem is None else checkpoint.filesystem.type_name
+    return checkpoint.path if kind == "local" else f"{SCHEMES.get(kind, kind)}://{checkpoint.path}"
+
+
+def _reason(trial: Trial) -> tuple[str, str]:
+    """Why a trial's actor was lost, as one line and in full."""
+    error = trial.get_pickled_error()
+    text = str(error or trial.get_error() or "its process was lost").strip()
+    lines = text.splitlines()
+    # A lost process is told with advice after it, an error in a process after its traceback.
+    told = lines[0] if error is None or isinstance(error, RayActorError) else lines[-1]
+    kind = RayActorError if error is None else type(error)
+    return f"{kind.__name__}: {told.strip()}", text
+
+
+class StudyEnd(tune.Stopper):
+    """Ends the study when its search is closing or its time is over.
+
+    Args:
+        search: The study's search.
+        stop: Takes signals.
+        time_budget: Seconds; None for no limit.
+    """
+
+    def __init__(self, search: StudySearch, stop: SignalStop, time_budget: float | None) -> None:
+        self._search = search
+        self._stop = stop
+        self._end = None if time_budget is None else time.monotonic() + time_budget
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Nothing: Tune pickles what it is given for a way of going on with a study that is not used here."""
+        return {}
+
+    def __call__(self, trial_id: str, result: dict[str, Any]) -> bool:
+        """Ends no single trial."""
+        return False
+
+    def stop_all(self) -> bool:
+        """Whether everything is to end now."""
+        if self._stop.signum is not None:
+            self._search.closing = True
+        if self._end is not None and time.monotonic() > self._end:
+            self._search.closing = True
+        return self._search.closing

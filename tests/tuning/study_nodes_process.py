@@ -1,0 +1,60 @@
+"""Run by a test: a study on a cluster of two nodes on this machine, one of which is lost while both trials are at step 30.
+
+Prints what it has found as JSON. `RAY_TMPDIR` keeps the cluster's address from processes that look for one.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from pathlib import Path
+
+import ray
+from ray.cluster_utils import Cluster
+from studies import enqueue, met, plan, rows_of, study_of
+
+POINT = {
+    "one_minus_gamma": 0.01,
+    "learning_rate": 0.001,
+    "one_minus_gae_lambda": 0.05,
+    "net_arch": "small",
+    "activation_fn": "tanh",
+    "ent_coef": 1e-4,
+    "max_grad_norm": 1.0,
+}
+WAIT = {"role": "train", "when": "step", "at": 30, "what": "wait"}
+
+
+def main(folder):
+    """Studies two trials with the same parameters."""
+    node = {"num_cpus": 1, "object_store_memory": 80_000_000}
+    cluster = Cluster(initialize_head=True, connect=True, head_node_args={**node, "include_dashboard": False})
+    try:
+        second = cluster.add_node(**node)
+        cluster.wait_for_nodes()
+
+        def lose():
+            while not (folder / "met.txt").exists() or len(met(folder)) < 2:
+                time.sleep(0.1)
+            cluster.remove_node(second, allow_graceful=False)
+            (folder / "gate").touch()
+
+        thread = threading.Thread(target=lose, daemon=True)
+        thread.start()
+        where = enqueue(folder, POINT, POINT)
+        settings = {"options": {"checkpoint_every": 0.0}, "n_jobs": None, **where, **plan(folder, WAIT, WAIT)}
+        result = study_of(folder, **settings).hyperparameters_optimization()
+        thread.join()
+        trials = result.folder.glob("trials/trial_*/result.json")
+        hosts = [[json.loads(line)["pid"] for line in path.read_text().splitlines()] for path in sorted(trials)]
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    rows = [(row.state.name, list(row.intermediate_values.items())) for row in rows_of(folder)]
+    print(json.dumps({"rows": rows, "processes": [len(set(pids)) for pids in hosts]}))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
