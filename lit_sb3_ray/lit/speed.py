@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -127,13 +127,15 @@ def grouped_updates(algorithm: BaseAlgorithm) -> Iterator[None]:
     grouped = [optimizer for optimizer in optimizers if all(map(_is_plain, optimizer.param_groups))]
     for optimizer in optimizers:
         optimizer.zero_grad = partial(_drop_gradients, optimizer)  # type: ignore[method-assign]
-    _set_foreach(grouped, True)
+    for optimizer in grouped:
+        optimizer.step = partial(_step_grouped, optimizer)  # type: ignore[method-assign]
     try:
         yield
     finally:
-        _set_foreach(grouped, None)
         for optimizer in optimizers:
             del optimizer.zero_grad
+        for optimizer in grouped:
+            del optimizer.step
 
 
 def _is_plain(group: dict[str, Any]) -> bool:
@@ -141,10 +143,15 @@ def _is_plain(group: dict[str, Any]) -> bool:
     return not chosen and not isinstance(group["lr"], torch.Tensor)
 
 
-def _set_foreach(optimizers: Iterable[torch.optim.Optimizer], value: bool | None) -> None:
-    for optimizer in optimizers:
+def _step_grouped(optimizer: torch.optim.Optimizer, closure: Any = None) -> Any:
+    """One step with torch's switch on; off again after it, since a checkpoint keeps the switch."""
+    for group in optimizer.param_groups:
+        group["foreach"] = True
+    try:
+        return type(optimizer).step(optimizer, closure)
+    finally:
         for group in optimizer.param_groups:
-            group["foreach"] = value
+            group["foreach"] = None
 
 
 def _drop_gradients(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:

@@ -125,16 +125,26 @@ class TestGroupedUpdates:
         for grouped in (False, True):
             model = ppo(network={"optimizer_class": kind, "optimizer_kwargs": kwargs})
             with grouped_updates(model) if grouped else nullcontext():
-                assert model.policy.optimizer.param_groups[0]["foreach"] is (True if grouped else None)
                 model.learn(3 * STEPS)
+                # What a checkpoint would keep says nothing of it.
+                assert model.policy.optimizer.state_dict()["param_groups"][0]["foreach"] is None
             ends.append(weights(model))
         assert torch.equal(*ends)
+
+    def test_a_step_goes_through_all_weights_in_one_call(self, monkeypatch):
+        calls = []
+        real = torch._foreach_sqrt
+        monkeypatch.setattr(torch, "_foreach_sqrt", lambda tensors: calls.append(len(tensors)) or real(tensors))
+        model = ppo()
+        with grouped_updates(model):
+            model.learn(STEPS)
+        assert set(calls) == {len(list(model.policy.parameters()))}
 
     def test_nothing_stays_behind(self):
         model = RLTrainer(max_steps=2 * STEPS).fit(sac())
         for optimizer in (model.actor.optimizer, model.critic.optimizer, model.ent_coef_optimizer):
             assert optimizer.param_groups[0]["foreach"] is None
-            assert "zero_grad" not in vars(optimizer)
+            assert not {"step", "zero_grad"} & vars(optimizer).keys()
         assert "parameters" not in vars(model.policy)
 
     def test_a_choice_of_the_users_is_left_alone(self):
