@@ -118,7 +118,8 @@ def known_parameters(policy: nn.Module) -> Iterator[None]:
 def grouped_updates(algorithm: BaseAlgorithm) -> Iterator[None]:
     """Lets every Adam go through its weights in C++ instead of in Python: the same operations, thus the same bits.
 
-    torch does so by itself on a GPU only. Gradients are dropped without the profiler's records, too.
+    torch does so by itself on a GPU only. Gradients are dropped without the profiler's records, and a fused step, which is
+    short, is made without them, too.
 
     Args:
         algorithm: The algorithm whose optimizers do so meanwhile.
@@ -129,6 +130,10 @@ def grouped_updates(algorithm: BaseAlgorithm) -> Iterator[None]:
         optimizer.zero_grad = partial(_drop_gradients, optimizer)  # type: ignore[method-assign]
     for optimizer in grouped:
         optimizer.step = partial(_step_grouped, optimizer)  # type: ignore[method-assign]
+    for optimizer in optimizers:
+        if all(group.get("fused") for group in optimizer.param_groups) and not _has_hooks(optimizer):
+            grouped.append(optimizer)
+            optimizer.step = partial(_unrecorded(type(optimizer).step), optimizer)  # type: ignore[method-assign]
     try:
         yield
     finally:
@@ -152,6 +157,15 @@ def _step_grouped(optimizer: torch.optim.Optimizer, closure: Any = None) -> Any:
     finally:
         for group in optimizer.param_groups:
             group["foreach"] = None
+
+
+def _has_hooks(optimizer: torch.optim.Optimizer) -> bool:
+    return bool(optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks)
+
+
+def _unrecorded(step: Any) -> Any:
+    """The method itself, out of what torch wraps around it to call hooks and to tell profilers."""
+    return step.__wrapped__ if getattr(step, "hooked", False) else step
 
 
 def _drop_gradients(optimizer: torch.optim.Optimizer, set_to_none: bool = True) -> None:

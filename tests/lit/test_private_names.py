@@ -61,6 +61,8 @@ INSTANCE_NAMES = {
     "_last_result": "Trainable",
     "_n_updates": "algorithm",
     "_seeds": "VecEnv",
+    "_optimizer_step_post_hooks": "Optimizer",
+    "_optimizer_step_pre_hooks": "Optimizer",
     "_options": "VecEnv",
     "_signal_connector": "Trainer",
     "_storage": "Trainable",
@@ -127,6 +129,14 @@ def test_algorithm_keeps_its_last_observation_and_its_updates():
 def test_a_trainable_keeps_its_storage_and_its_last_result():
     assert {"_storage", "_last_result"} <= set(tune.Trainable.__init__.__code__.co_names)
     assert list(inspect.signature(_TrainingResult).parameters) == ["checkpoint", "metrics"]
+
+
+def test_an_optimizer_s_step_is_wrapped_once_for_hooks_and_profilers():
+    optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
+    assert not optimizer._optimizer_step_pre_hooks
+    assert not optimizer._optimizer_step_post_hooks
+    assert type(optimizer).step.hooked
+    assert type(optimizer).step.__wrapped__.__name__ == "step"
 
 
 def test_networks_and_loose_tensors_are_told_apart():

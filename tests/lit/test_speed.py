@@ -154,6 +154,26 @@ class TestGroupedUpdates:
         assert model.policy.optimizer.param_groups[0]["foreach"] is False
 
 
+    def test_hooks_of_a_fused_optimizer_are_called(self):
+        calls = []
+        model = ppo()
+        use_fused_optimizers(model)
+        model.policy.optimizer.register_step_post_hook(lambda *_: calls.append(1))
+        with grouped_updates(model):
+            model.learn(STEPS)
+        assert len(calls) == 2
+
+    def test_a_fused_step_without_hooks_is_the_same(self):
+        ends = []
+        for bare in (False, True):
+            model = ppo()
+            use_fused_optimizers(model)
+            with grouped_updates(model) if bare else nullcontext():
+                model.learn(3 * STEPS)
+            ends.append(weights(model))
+        assert torch.equal(*ends)
+
+
 class TestKnownParameters:
     def test_they_are_the_modules_own(self):
         policy = ppo().policy
