@@ -66,7 +66,7 @@ class Crew:
             batch.actions(code)[:] = actions
         self._masked, self._masks_asked = self._masks_asked, False
         self._fresh_masks.clear()
-        muster = self.fleet.muster
+        muster = self.fleet.gathering
         if muster is not None:
             muster.prepare()
         together = muster is not None and muster.is_complete and code >= 0 and not self.revived
@@ -211,7 +211,7 @@ class Crew:
         results: dict[int, list[Any]] = {}
         lost: dict[int, PeerLost] = {}
         failure: EnvFailure | None = None
-        peers, begun, muster = self.fleet.peers, self._begun, self.fleet.muster
+        peers, begun, muster = self.fleet.peers, self._begun, self.fleet.gathering
         while begun:
             number = begun[0]
             if muster is not None and not isinstance(peers[number], InlinePeer):

@@ -29,7 +29,7 @@ logger = logging.getLogger(__name__)
 # A wake-up costs a tenth of a millisecond, so a poll may last for some steps of a cheap environment. Where processes outnumber
 # processors, a poll takes time from those that work, so that all sleep at once.
 _POLL_S = 2e-3
-_POLL_CROWDED_S = 0.0
+_POLL_CROWDED_S = 2e-4
 _MAILBOX_BYTES = 1 << 16
 _BOARD_PATIENCE_S = 60.0
 _CLOSE_PATIENCE_S = 5.0
@@ -70,6 +70,11 @@ class Fleet:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def gathering(self) -> Muster | None:
+        """What wakes and awaits several actors together; one alone is reached sooner by its own channel."""
+        return self.muster if len(self._restarts) > 1 else None
 
     def replace(self, number: int, lost: PeerLost) -> Peer:
         """Ends what is left of a share and starts it anew in another actor.
@@ -177,7 +182,8 @@ class Fleet:
             mine[word] = theirs[word] = 0
         mine[COUNT] = 1  # the place that is sent is to be answered, too
         channel = Channel(launched.connection, mine, theirs, outbox, inbox, launched.process.home.pid, self._patience)
-        peer = SharedPeer(rows, launched.connection, channel, launched.process, launched.serving)
+        wakes = self.gathering is None
+        peer = SharedPeer(rows, launched.connection, channel, launched.process, launched.serving, wakes=wakes)
         self.muster.join(share, channel)
         peer.board(Berth(layout, share, rows, os.getpid(), self._patience), (self._memory, *self.muster.doors))
         return peer

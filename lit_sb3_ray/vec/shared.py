@@ -25,10 +25,21 @@ class SharedPeer(Peer):
         channel: The learner's end of the channel over that socket.
         process: The actor.
         serving: Ray's reference of the call that serves; it tells why the actor has died.
+        wakes: Whether the actor is woken for each step by itself; otherwise `Muster.ring` wakes it with others.
     """
 
-    def __init__(self, rows: range, connection: socket.socket, channel: Channel, process: ActorProcess, serving: Any) -> None:
+    def __init__(
+        self,
+        rows: range,
+        connection: socket.socket,
+        channel: Channel,
+        process: ActorProcess,
+        serving: Any,
+        *,
+        wakes: bool,
+    ) -> None:
         super().__init__(rows)
+        self._wakes = wakes
         self._channel = channel
         self._connection = connection
         self._process = process
@@ -51,7 +62,7 @@ class SharedPeer(Peer):
     def begin_step(self, actions: Any, code: int, *, masked: bool) -> None:
         """Posts a step; see `Peer`."""
         if code >= 0:
-            self._post(step_post(code, masked=masked), wake=False)
+            self._post(step_post(code, masked=masked), wake=self._wakes)
         else:
             kind = Post.STEP_BY_MAIL_MASKED if masked else Post.STEP_BY_MAIL
             self._post(kind, dump([actions[row] for row in self.rows]))
