@@ -13,6 +13,7 @@ import resource
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,6 +71,17 @@ class Reporter(tune.Trainable):
         return True
 
 
+class Clock(StudySearch):
+    """A search that tells when each trial ends."""
+
+    ending: Callable[[], None]
+
+    def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
+        """Tells."""
+        super().on_trial_complete(trial_id, result, error)
+        self.ending()
+
+
 def main() -> None:
     """Measures every number of nodes asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -96,13 +108,11 @@ def measure(nodes: int, trials: int) -> list[float]:
     ended: list[float] = []
     memory: list[int] = []
 
-    class Clock(StudySearch):
-        def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
-            super().on_trial_complete(trial_id, result, error)
-            ended.append(time.perf_counter())
-            memory.append(resident_bytes())
-            if others and len(ended) == trials // 2:
-                cluster.remove_node(others.pop(), allow_graceful=False)
+    def ending() -> None:
+        ended.append(time.perf_counter())
+        memory.append(resident_bytes())
+        if others and len(ended) == trials // 2:
+            cluster.remove_node(others.pop(), allow_graceful=False)
 
     def draw(trial: Trial) -> dict[str, Any]:
         trial.suggest_float("x", 0.0, 1.0)
@@ -118,6 +128,7 @@ def measure(nodes: int, trials: int) -> list[float]:
             lease = enter(study, "new", "scale")
             opened = OpenStudy(study, str(folder.journal), folder, lease, trials, find_space("ppo"))
             search = Clock(study, trials, draw, driver=lease.driver.id)
+            search.ending = ending
             work = Work(tune.with_resources(Reporter, {"CPU": 1}), CPUS * nodes, build_scheduler("asha", MARKS, 0))
             begun = time.perf_counter()
             run_trials(opened, search, work, StudyOptions(), SignalStop(StopGuard()), None)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -201,9 +201,13 @@ def run_trials(
 def _scheduler(manager: ExperimentManager, study: Study, marks: tuple[int, ...]) -> TrialScheduler:
     """Builds the scheduler, which knows what trials of earlier drivers have reported."""
 
+    @cache
+    def first_row(number: int) -> int:
+        return original_number(study.get_trials(deepcopy=False), number)
+
     def key_of(trial: Trial) -> int:
         """Names a trial by the row in which it began, whoever goes on with it."""
-        return original_number(study.get_trials(deepcopy=False), trial.config[NUMBER])
+        return first_row(trial.config[NUMBER])
 
     scheduler = build_scheduler(manager.pruner, marks, manager.seed, manager.n_startup_trials, key_of)
     restore_rungs(scheduler, recorded_rows(study.get_trials(deepcopy=False)))
