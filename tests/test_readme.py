@@ -68,6 +68,7 @@ def test_every_part_of_the_package_has_an_example():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)
 def test_examples_work_in_their_order(tmp_path):
     arguments, texts = [], []
     for block in blocks():
@@ -83,7 +84,7 @@ def test_examples_work_in_their_order(tmp_path):
                 arguments.append(["-m", "lit_sb3_ray", *program])
     (tmp_path / "programs.json").write_text(json.dumps(arguments))
     driver = [sys.executable, str(ROOT / "tests" / "fork_each.py"), "programs.json"]
-    done = subprocess.run(driver, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=280)
+    done = subprocess.run(driver, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=580)
     ended = [tuple(map(int, line.split())) for line in done.stdout.splitlines()]
     assert ended, done.stderr
     number, code = ended[-1]
