@@ -153,7 +153,6 @@ class TestGroupedUpdates:
             assert model.policy.optimizer.param_groups[0]["foreach"] is False
         assert model.policy.optimizer.param_groups[0]["foreach"] is False
 
-
     def test_hooks_of_a_fused_optimizer_are_called(self):
         calls = []
         model = ppo()
