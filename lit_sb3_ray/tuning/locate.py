@@ -6,10 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lit_sb3_ray.config.documents import read_yaml
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.tuning.storage import JOURNAL, SQLITE, load_study
-from lit_sb3_ray.tuning.study_folder import SETTINGS
+from lit_sb3_ray.tuning.study_folder import SETTINGS, read_study
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -60,23 +59,8 @@ def locate_study(where: str | None, storage: str | None = None, name: str | None
     if file.name != SETTINGS:
         hint = f"; is it {SQLITE}{where}?" if file.suffix in (".db", ".sqlite", ".sqlite3") else ""
         raise ConfigError(f"{where!r} is no study: a folder with {SETTINGS}, a journal (.log) or a storage's URL is{hint}")
-    written, called = _read(file)
+    written, called, _ = read_study(file)
     return FoundStudy(load_study(written, name or called), file.parent)
-
-
-def _read(file: Path) -> tuple[str, str | None]:
-    content = read_yaml(file, run_file=True)
-    storage = content.get("storage") if isinstance(content, dict) else None
-    if not isinstance(content, dict) or not isinstance(storage, str):
-        raise ConfigError(f"{file} names no storage: the study was kept in memory, or this is another file")
-    name = content.get("name")
-    if storage.startswith(SQLITE):
-        return SQLITE + str(file.parent / storage.removeprefix(SQLITE)), _name(name)
-    return (storage if "://" in storage else str(file.parent / storage)), _name(name)
-
-
-def _name(value: object) -> str | None:
-    return None if value is None else str(value)
 
 
 def _not_there(path: Path) -> ConfigError:

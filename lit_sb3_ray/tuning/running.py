@@ -23,12 +23,12 @@ from lit_sb3_ray.scale.shared_storage import check_shared
 from lit_sb3_ray.tuning.disk import check_disk
 from lit_sb3_ray.tuning.drawing import draw
 from lit_sb3_ray.tuning.live import LiveTable
+from lit_sb3_ray.tuning.process import Process
 from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
 from lit_sb3_ray.tuning.schedule.population import MemberSpace, build_pbt, find_members
 from lit_sb3_ray.tuning.schedule.schedulers import build_scheduler, original_number, recorded_rows, restore_rungs
 from lit_sb3_ray.tuning.search import StudySearch
 from lit_sb3_ray.tuning.study_folder import OUTPUT, TRIALS
-from lit_sb3_ray.tuning.sweeps.remote_run import Process
 from lit_sb3_ray.tuning.trainable import METRIC, NUMBER, ExperimentTrial, TrialPlan
 from lit_sb3_ray.tuning.trial import TrialMaker, packed
 from lit_sb3_ray.tuning.trial_resources import trial_request, trials_at_once

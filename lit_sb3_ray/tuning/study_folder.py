@@ -104,10 +104,31 @@ def open_study_folder(path: str | Path) -> tuple[StudyFolder, str, str, dict[str
     folder = StudyFolder(Path(path).absolute())
     if not folder.settings.is_file():
         raise ConfigError(f"{str(path)!r} is no study's folder: it has no {SETTINGS}")
-    content = read_yaml(folder.settings, run_file=True)
-    if not isinstance(content, dict) or not {"storage", "name"} <= content.keys():
-        raise ConfigError(f"{folder.settings} names no storage and study")
-    storage = str(content["storage"])
-    if storage.endswith(".log") and "://" not in storage:
-        storage = os.path.join(folder.path, storage)
-    return folder, storage, str(content["name"]), dict(content.get("arguments") or {})
+    storage, name, arguments = read_study(folder.settings)
+    if name is None:
+        raise ConfigError(f"{folder.settings} names no study")
+    return folder, storage, name, arguments
+
+
+def read_study(file: Path) -> tuple[str, str | None, dict[str, Any]]:
+    """Reads a `study.yml`; paths in it are relative to its folder.
+
+    Args:
+        file: The file.
+
+    Returns:
+        The study's storage, its name in it if the file says it, and the settings it was begun with.
+
+    Raises:
+        ConfigError: It names no storage.
+    """
+    content = read_yaml(file, run_file=True)
+    storage = content.get("storage") if isinstance(content, dict) else None
+    if not isinstance(content, dict) or not isinstance(storage, str):
+        raise ConfigError(f"{file} names no storage: the study was kept in memory, or this is another file")
+    name, home = content.get("name"), file.parent
+    if storage.startswith(SQLITE):
+        storage = SQLITE + str(home / storage.removeprefix(SQLITE))
+    elif "://" not in storage:
+        storage = str(home / storage)
+    return storage, None if name is None else str(name), dict(content.get("arguments") or {})

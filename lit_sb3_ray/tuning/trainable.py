@@ -23,7 +23,7 @@ from lit_sb3_ray.tuning.rows import FAILURE, JUMPED, SEED_VALUES, SPREAD, TRACEB
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.manager import ExperimentManager
-    from lit_sb3_ray.tuning.sweeps.remote_run import Process
+    from lit_sb3_ray.tuning.process import Process
     from lit_sb3_ray.tuning.trial import Point, TrialRun
 
 logger = logging.getLogger(__name__)

@@ -62,5 +62,8 @@ def test_what_is_no_study_is_told(tmp_path):
     with pytest.raises(ConfigError, match=r"is no study's folder: it has no study\.yml"):
         open_study_folder(tmp_path)
     (tmp_path / "study.yml").write_text(yaml.safe_dump({"name": "s"}))
-    with pytest.raises(ConfigError, match="names no storage and study"):
+    with pytest.raises(ConfigError, match="names no storage"):
+        open_study_folder(tmp_path)
+    (tmp_path / "study.yml").write_text(yaml.safe_dump({"storage": "study.log"}))
+    with pytest.raises(ConfigError, match="names no study"):
         open_study_folder(tmp_path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import math
 import os
@@ -19,6 +18,7 @@ from lit_sb3_ray.errors import ConfigError, NonFiniteError
 from lit_sb3_ray.experiment.lock import RunLock
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.tuning.output import OutputFile
+from lit_sb3_ray.tuning.process import Process
 from lit_sb3_ray.tuning.sweeps.combination import Combination, RunResult, read_result, write_result
 from lit_sb3_ray.tuning.sweeps.hub import Reporter, RunStopped
 
@@ -30,52 +30,6 @@ logger = logging.getLogger(__name__)
 # A killed driver's runs live on for a moment, and hold their folders.
 LOCK_PATIENCE_S = 30.0
 _LOOK_AGAIN_S = 0.2
-
-
-@dataclass(frozen=True)
-class Process:
-    """What a run's process takes over from the driver's.
-
-    Attributes:
-        search_path: Where Python finds modules.
-        folder: The working directory, where there is such a folder.
-        command: `sys.orig_argv` and `sys.argv`, for what notes where a run comes from.
-        niceness: Ray lets its workers stand back; runs do not.
-        threads: As many as it has CPUs.
-        gpus: Whether the run has a share of a GPU. Without one it sees none.
-    """
-
-    search_path: tuple[str, ...]
-    folder: str
-    command: tuple[tuple[str, ...], tuple[str, ...]]
-    niceness: int
-    threads: int
-    gpus: bool
-
-    @classmethod
-    def of_this(cls, cpus: float, gpus: float) -> Process:
-        """Takes this process's, for one with so many CPUs and GPUs."""
-        path = tuple(os.path.abspath(folder) for folder in sys.path)
-        return cls(
-            path,
-            os.getcwd(),
-            (tuple(sys.orig_argv), tuple(sys.argv)),
-            os.getpriority(os.PRIO_PROCESS, 0),
-            max(1, int(cpus)),
-            gpus > 0,
-        )
-
-    def adopt(self) -> None:
-        """Makes this process like that."""
-        sys.path.extend(folder for folder in self.search_path if folder not in sys.path)
-        sys.orig_argv[:], sys.argv[:] = self.command
-        if os.path.isdir(self.folder):
-            os.chdir(self.folder)
-        with contextlib.suppress(PermissionError):
-            os.setpriority(os.PRIO_PROCESS, 0, self.niceness)
-        os.environ["OMP_NUM_THREADS"] = str(self.threads)
-        if not self.gpus:
-            os.environ["CUDA_VISIBLE_DEVICES"] = ""
 
 
 @dataclass(frozen=True)
