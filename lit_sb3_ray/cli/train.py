@@ -65,6 +65,8 @@ def read_settings(flags: ParsedFlags) -> argparse.Namespace:
     """
     args = flags.values
     if args.optimize_hyperparameters:
+        if args.from_study:
+            raise ConfigError("--from-study trains as one trial did, and -optimize searches: give one of them")
         return study_settings(flags)
     if args.from_study:
         args = study_trial_settings(flags)

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -200,14 +200,14 @@ def run_trials(
 
 def _scheduler(manager: ExperimentManager, study: Study, marks: tuple[int, ...]) -> TrialScheduler:
     """Builds the scheduler, which knows what trials of earlier drivers have reported."""
-
-    @cache
-    def first_row(number: int) -> int:
-        return original_number(study.get_trials(deepcopy=False), number)
+    known: dict[int, int] = {}
 
     def key_of(trial: Trial) -> int:
         """Names a trial by the row in which it began, whoever goes on with it."""
-        return first_row(trial.config[NUMBER])
+        number: int = trial.config[NUMBER]
+        if number not in known:
+            known[number] = original_number(study.get_trials(deepcopy=False), number)
+        return known[number]
 
     scheduler = build_scheduler(manager.pruner, marks, manager.seed, manager.n_startup_trials, key_of)
     restore_rungs(scheduler, recorded_rows(study.get_trials(deepcopy=False)))

@@ -22,11 +22,12 @@ from lit_sb3_ray.tuning.objectives import check_objective
 from lit_sb3_ray.tuning.reports.report import report_path, write_reports
 from lit_sb3_ray.tuning.rows import DRIVER, HYPERPARAMS, WARM_START, break_off, enqueue_continuation, to_continue
 from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
+from lit_sb3_ray.tuning.schedule.population import find_members
 from lit_sb3_ray.tuning.schedule.schedulers import SCHEDULERS
 from lit_sb3_ray.tuning.space.grid import grid_of
 from lit_sb3_ray.tuning.space.samplers import build_sampler, choose_sampler, worker_seed
 from lit_sb3_ray.tuning.space.warm_start import packaged_params
-from lit_sb3_ray.tuning.storage import claim_for, open_study
+from lit_sb3_ray.tuning.storage import claim_for, open_storage, open_study
 from lit_sb3_ray.tuning.study_folder import StudyFolder, claim_study, describe_study, remove_study
 from lit_sb3_ray.tuning.sweeps.retraining import Retrained, retrain
 from lit_sb3_ray.tuning.trial import trial_settings
@@ -118,6 +119,10 @@ def run_study(manager: ExperimentManager) -> StudyResult:
     _check(manager)
     space = space_of(manager)
     sampler = choose_sampler(manager.sampler, space.numbers_only, manager.max_total_trials or manager.n_trials, space)
+    if manager.pruner == "pbt":
+        find_members(space, manager.entry(), manager.custom_hyperparams, manager.given_n_envs)
+    if manager.storage:
+        open_storage(manager.storage)
     room = find_room(manager)
     opened = _open(manager, space, sampler)
     try:
@@ -159,6 +164,8 @@ def _check(manager: ExperimentManager) -> None:
         raise ConfigError(f"n_startup_trials must be at least 0, not {manager.n_startup_trials}")
     if manager.seeds_per_trial < 1:
         raise ConfigError(f"seeds_per_trial must be at least 1, not {manager.seeds_per_trial}")
+    if manager.n_jobs is not None and manager.n_jobs < 1:
+        raise ConfigError(f"--n-jobs must be at least 1, not {manager.n_jobs}; without it as many trials run as fit")
     check_objective(manager.trial_objective)
     if manager.pruner not in SCHEDULERS:
         raise unknown("pruner", manager.pruner, SCHEDULERS)
