@@ -142,7 +142,9 @@ def optimize(manager: ExperimentManager, args: argparse.Namespace) -> int:
             if path is not None:
                 print(_shown(path))
     if talks and result.retrained is not None:
-        print(f"Trained again with {len(result.retrained.values)} fresh seeds: {result.retrained.summary}")
+        print(
+            f"Trained again with {len(result.retrained.values)} fresh seeds: {result.retrained.summary or 'none is finished'}"
+        )
     if manager.stop_signal is not None:
         print(f"Stopped. Go on with: lit-sb3-ray tune --resume {shlex.quote(_shown(result.folder))}", file=sys.stderr)
         return 128 + manager.stop_signal

@@ -47,6 +47,16 @@ def told(home, monkeypatch):
     return home[1]
 
 
+@pytest.mark.slow
+def test_the_best_is_trained_again_with_fresh_seeds(told):
+    words = [*WORDS, "--n-trials", "1", "--pruner", "none", "-f", "again", "--retrain-best", "2"]
+    code, out, _ = run(*words)
+    assert code == 0
+    assert re.fullmatch(r"Trained again with 2 fresh seeds: mean \S+, median \S+, IQM \S+", out[-1])
+    runs = sorted(Path("again").glob("a2c/*_study_1/retrained/a2c/*/result.yml"))
+    assert len(runs) == 2
+
+
 def test_it_tells_the_best_trial_how_to_train_with_it_and_where_everything_is(told):
     code, out, _ = told
     assert code == 0

@@ -72,6 +72,9 @@ class Summary:
     iqm: Figure
     std: float | None
 
+    def __str__(self) -> str:
+        return f"mean {self.mean}, median {self.median}, IQM {self.iqm}"
+
 
 def interquartile_mean(values: Array) -> Array:
     """Takes the mean of the middle half along the last axis.
