@@ -13,6 +13,16 @@ from lit_sb3_ray.tuning.storage import open_study
 NAME = "s"
 N_STEPS = 20
 """Env steps of a rollout, and between two evaluations."""
+POINT = {
+    "one_minus_gamma": 0.01,
+    "learning_rate": 0.001,
+    "one_minus_gae_lambda": 0.05,
+    "net_arch": "small",
+    "activation_fn": "tanh",
+    "ent_coef": 1e-4,
+    "max_grad_norm": 1.0,
+}
+"""What a trial may be made to draw of the space of a2c."""
 
 
 def journal(folder):

@@ -12,16 +12,16 @@ from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import read_hyperparameters
 
 if TYPE_CHECKING:
-    from lit_sb3_ray.experiment.manager import ExperimentManager
+    from lit_sb3_ray.experiment.environments import ExperimentEnvs
 
 logger = logging.getLogger(__name__)
 
 
-def file_entry(manager: ExperimentManager) -> tuple[dict[str, Any], str]:
+def file_entry(experiment: ExperimentEnvs) -> tuple[dict[str, Any], str]:
     """Reads the file's hyperparameters for an experiment's env.
 
     Args:
-        manager: The experiment.
+        experiment: The experiment.
 
     Returns:
         The entry, unprocessed, and where it stands.
@@ -29,18 +29,18 @@ def file_entry(manager: ExperimentManager) -> tuple[dict[str, Any], str]:
     Raises:
         ConfigError: There is no such file or entry.
     """
-    source = read_entries(manager.config, manager.algo)
-    entry, key = select_entry(source, manager.env_id, is_atari(manager.env_id))
+    source = read_entries(experiment.config, experiment.algo)
+    entry, key = select_entry(source, experiment.env_id, is_atari(experiment.env_id))
     return entry, f"{source.label}, entry {key}"
 
 
-def saved_entry(manager: ExperimentManager) -> tuple[dict[str, Any], str]:
+def saved_entry(experiment: ExperimentEnvs) -> tuple[dict[str, Any], str]:
     """Reads the hyperparameters of the run that an experiment goes on with.
 
     A function or an object has no more than its name in `config.yml`: such are read again from where they came from.
 
     Args:
-        manager: The experiment.
+        experiment: The experiment.
 
     Returns:
         The hyperparameters, unprocessed, and where they stand.
@@ -48,18 +48,18 @@ def saved_entry(manager: ExperimentManager) -> tuple[dict[str, Any], str]:
     Raises:
         ConfigError: They cannot be read, or have changed.
     """
-    saved, where = read_hyperparameters(manager.run), str(manager.run.settings / "config.yml")
+    saved, where = read_hyperparameters(experiment.run), str(experiment.run.settings / "config.yml")
     try:
-        resolve(saved, manager.algo, where, n_timesteps=manager.n_timesteps)
+        resolve(saved, experiment.algo, where, n_timesteps=experiment.n_timesteps)
     except ConfigError as refused:
         hint = "a value that no file can hold is read again from --conf-file"
-        if manager.config is None:
+        if experiment.config is None:
             raise ConfigError(f"{refused}; {hint}, and the run had none") from refused
         try:
-            entry, source = file_entry(manager)
+            entry, source = file_entry(experiment)
         except ConfigError as error:
             raise ConfigError(f"{refused}; {hint}, but {error}") from error
-        raw = merge(entry, None, manager.custom_hyperparams)
+        raw = merge(entry, None, experiment.custom_hyperparams)
         if raw.keys() != saved.keys():
             changed = ", ".join(sorted(raw.keys() ^ saved.keys()))
             raise ConfigError(f"{refused}; {hint}, but {source} has other keys by now: {changed}") from refused

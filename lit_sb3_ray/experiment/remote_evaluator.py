@@ -159,8 +159,7 @@ class RemoteEvaluator:
             ) from None
         except RayError as error:
             raise ActorError(f"the evaluation actor cannot be started: {' '.join(str(error).split())}") from error
-        except BaseException:
-            # Ctrl-C: nothing may be left behind.
+        except BaseException:  # Ctrl-C as well: whatever it was goes on, and leaves no actor behind.
             ray.kill(actor)
             raise
         here = home.node == ray.get_runtime_context().get_node_id()

@@ -21,7 +21,7 @@ from lit_sb3_ray.vec.choosing import RAY_START_S, Prospect, choose, measure
 from lit_sb3_ray.vec.grouping import EnvsPerActor, Grouping
 
 if TYPE_CHECKING:
-    from lit_sb3_ray.experiment.manager import ExperimentManager
+    from lit_sb3_ray.experiment.environments import ExperimentEnvs
     from lit_sb3_ray.experiment.settings import ExperimentSettings
     from lit_sb3_ray.scale.resources import Request
 
@@ -84,7 +84,7 @@ def check_stepping(settings: ExperimentSettings) -> None:
             logger.warning("%s has no effect: vec_env_type 'dummy' has no actors", ", ".join(idle))
 
 
-def env_sets(manager: ExperimentManager) -> tuple[EnvSet, ...]:
+def env_sets(manager: ExperimentEnvs) -> tuple[EnvSet, ...]:
     """Lists the environments that an experiment has at the same time."""
     training = EnvSet(manager.n_envs, is_evaluation=False)
     # A trial evaluates whatever its eval_freq is.
@@ -92,7 +92,7 @@ def env_sets(manager: ExperimentManager) -> tuple[EnvSet, ...]:
     return (training, EnvSet(manager.n_eval_envs, is_evaluation=True)) if evaluates else (training,)
 
 
-def plan(manager: ExperimentManager, sets: Sequence[EnvSet], others: Sequence[Request] = ()) -> dict[EnvSet, Stepping]:
+def plan(manager: ExperimentEnvs, sets: Sequence[EnvSet], others: Sequence[Request] = ()) -> dict[EnvSet, Stepping]:
     """Decides what steps environments, and counts what all of their actors need, before any is started.
 
     Args:
@@ -118,7 +118,7 @@ def plan(manager: ExperimentManager, sets: Sequence[EnvSet], others: Sequence[Re
     return _in_actors(manager, groupings, [*others, *_evaluation(manager, sets)])
 
 
-def named(manager: ExperimentManager) -> str:
+def named(manager: ExperimentEnvs) -> str:
     """Says what will step the training environments, as far as that is known before an environment is built."""
     given = {
         "envs_per_actor": manager.envs_per_actor,
@@ -136,7 +136,7 @@ def named(manager: ExperimentManager) -> str:
     return "DummyVecEnv"
 
 
-def env_actor_cpus(manager: ExperimentManager, most: float) -> float:
+def env_actor_cpus(manager: ExperimentEnvs, most: float) -> float:
     """Counts the CPUs to be reserved for the env actors of an experiment that will run in a placement group.
 
     Args:
@@ -160,7 +160,7 @@ def env_actor_cpus(manager: ExperimentManager, most: float) -> float:
     return actors * cpus if is_settled else min(actors * cpus, float(math.floor(most)))
 
 
-def _chosen(manager: ExperimentManager, sets: Sequence[EnvSet]) -> dict[EnvSet, Grouping | None]:
+def _chosen(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Grouping | None]:
     """Measures the environment and chooses for each set; an environment alone stays in this process."""
     groupings: dict[EnvSet, Grouping | None] = dict.fromkeys(sets)
     several = [envs for envs in sets if envs.n_envs > 1]
@@ -169,8 +169,7 @@ def _chosen(manager: ExperimentManager, sets: Sequence[EnvSet]) -> dict[EnvSet, 
         return groupings
     try:
         step_s = measure(manager.env_spec(eval_env=several[0].is_evaluation).factories(1, manager.seed)[0])
-    except Exception as error:
-        # An environment may raise anything; where it is no accident of these actions, the run meets the same error, whole.
+    except Exception as error:  # An environment may raise anything; if it is no accident, the run meets the same error, whole.
         _tell(manager, f"the environment cannot be measured, so all stay in this process: {reason(error)}")
         return groupings
     start_s = 0.0 if _is_connected() else RAY_START_S
@@ -184,14 +183,14 @@ def _chosen(manager: ExperimentManager, sets: Sequence[EnvSet]) -> dict[EnvSet, 
     return groupings
 
 
-def _asked_for(manager: ExperimentManager, sets: Sequence[EnvSet]) -> dict[EnvSet, Grouping | None]:
+def _asked_for(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Grouping | None]:
     from lit_sb3_ray.vec.planning import plan_grouping
 
     return {envs: plan_grouping(envs.n_envs, _per_actor(manager), manager.env_timeout) for envs in sets}
 
 
 def _in_actors(
-    manager: ExperimentManager, groupings: Mapping[EnvSet, Grouping | None], others: Sequence[Request]
+    manager: ExperimentEnvs, groupings: Mapping[EnvSet, Grouping | None], others: Sequence[Request]
 ) -> dict[EnvSet, Stepping]:
     """Grants all actors their CPUs and says with what arguments they are started."""
     actors = {envs: len(grouping.actors) for envs, grouping in groupings.items() if grouping is not None}
@@ -211,7 +210,7 @@ def _in_actors(
     return {envs: _stepping(manager, grouping, cpus[envs]) for envs, grouping in groupings.items()}
 
 
-def _evaluation(manager: ExperimentManager, sets: Sequence[EnvSet]) -> list[Request]:
+def _evaluation(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> list[Request]:
     """The actor that evaluations go on in beside the training, if they do."""
     if not manager.async_eval or manager.eval_freq < 1 or all(envs.is_evaluation for envs in sets):
         return []
@@ -220,7 +219,7 @@ def _evaluation(manager: ExperimentManager, sets: Sequence[EnvSet]) -> list[Requ
     return [evaluation_request()]
 
 
-def _stepping(manager: ExperimentManager, grouping: Grouping | None, cpus: float | None) -> Stepping:
+def _stepping(manager: ExperimentEnvs, grouping: Grouping | None, cpus: float | None) -> Stepping:
     if grouping is None:
         return Stepping(DummyVecEnv, manager.vec_env_kwargs)
     from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
@@ -234,11 +233,11 @@ def _stepping(manager: ExperimentManager, grouping: Grouping | None, cpus: float
     return Stepping(RayVecEnv, {**settings, **manager.vec_env_kwargs})
 
 
-def _per_actor(manager: ExperimentManager) -> EnvsPerActor:
+def _per_actor(manager: ExperimentEnvs) -> EnvsPerActor:
     return cast("EnvsPerActor", manager.envs_per_actor or "auto")
 
 
-def _steps(manager: ExperimentManager, envs: EnvSet) -> int:
+def _steps(manager: ExperimentEnvs, envs: EnvSet) -> int:
     """Counts the env steps to come: those of training are known, those of evaluations at most."""
     total = manager.hyperparams.n_timesteps
     left = max(0, total - (0 if manager.checkpoint is None else int(manager.checkpoint.name)))
@@ -264,6 +263,6 @@ def _cores() -> Cores:
     return free_cores(cpu_supply())
 
 
-def _tell(manager: ExperimentManager, text: str) -> None:
+def _tell(manager: ExperimentEnvs, text: str) -> None:
     # A study would tell it of every trial.
     logger.log(logging.INFO if manager.trial_hyperparams is None else logging.DEBUG, "vec_env auto: %s", text)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import warnings
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable
 from typing import Any
 
 import pytorch_lightning as pl
@@ -81,15 +79,3 @@ def own_environment(plugins: Any) -> list[Any]:
     # Lightning takes the rank from SLURM's variables when it is imported, and loggers of any rank but 0 stay silent.
     environment.set_global_rank(0)
     return [*given, environment]
-
-
-@contextmanager
-def without_advertisement() -> Iterator[None]:
-    """Keeps Lightning from telling about GPUs and products while a trainer is made."""
-    told = logging.getLogger("pytorch_lightning.utilities.rank_zero")
-    before = told.level
-    told.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        told.setLevel(before)

@@ -20,7 +20,8 @@ from lit_sb3_ray.lit.evaluation import begin_anew, evaluate, normalized_alike
 from lit_sb3_ray.lit.loggers import LightningWriter
 from lit_sb3_ray.lit.module import RLModule
 from lit_sb3_ray.lit.progress import ProgressStep, StepsProgressBar
-from lit_sb3_ray.lit.settings import DEFAULTS, check_settings, own_environment, without_advertisement
+from lit_sb3_ray.lit.quiet import quieter
+from lit_sb3_ray.lit.settings import DEFAULTS, check_settings, own_environment
 from lit_sb3_ray.lit.slices import SliceEnd
 from lit_sb3_ray.lit.speed import faster, use_fused_optimizers
 from lit_sb3_ray.lit.stop import StopStep
@@ -93,7 +94,8 @@ class RLTrainer(pl.Trainer):
             own.append(StepsProgressBar())
         if kwargs.pop("enable_checkpointing", False) and not any(isinstance(item, pl.callbacks.Checkpoint) for item in own):
             own.append(pl.callbacks.ModelCheckpoint())
-        with without_advertisement():
+        # Lightning would tell about GPUs and products while a trainer is made.
+        with quieter("pytorch_lightning.utilities.rank_zero", logging.WARNING):
             super().__init__(
                 max_epochs=-1,
                 callbacks=[*own, SliceEnd()],

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -17,6 +15,7 @@ from rich.console import Console
 
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.stepping import env_actor_cpus
+from lit_sb3_ray.lit.quiet import quieter
 from lit_sb3_ray.scale.connection import connect
 from lit_sb3_ray.scale.nodes import node_resources
 from lit_sb3_ray.scale.shared_storage import check_shared
@@ -190,7 +189,7 @@ def run_trials(
         ),
     )
     try:
-        with quiet_tune(), table:
+        with quieter("ray.tune", logging.CRITICAL), table:
             tuner.fit()
     finally:
         search.close()
@@ -238,15 +237,3 @@ def _plan(manager: ExperimentManager, marks: tuple[int, ...], output: Path) -> T
 
 def _trial_folder(trial: Trial) -> str:
     return f"trial_{trial.config[NUMBER]:05d}_{trial.trial_id}"
-
-
-@contextmanager
-def quiet_tune() -> Iterator[None]:
-    """Keeps Tune from telling what this package tells itself."""
-    told = logging.getLogger("ray.tune")
-    before = told.level
-    told.setLevel(logging.CRITICAL)
-    try:
-        yield
-    finally:
-        told.setLevel(before)

@@ -13,17 +13,8 @@ from pathlib import Path
 
 import ray
 from ray.cluster_utils import Cluster
-from studies import enqueue, met, plan, rows_of, study_of
+from studies import POINT, enqueue, met, plan, rows_of, study_of
 
-POINT = {
-    "one_minus_gamma": 0.01,
-    "learning_rate": 0.001,
-    "one_minus_gae_lambda": 0.05,
-    "net_arch": "small",
-    "activation_fn": "tanh",
-    "ent_coef": 1e-4,
-    "max_grad_norm": 1.0,
-}
 WAIT = {"role": "train", "when": "step", "at": 30, "what": "wait"}
 
 
@@ -38,7 +29,11 @@ def main(folder):
         def lose():
             while not (folder / "met.txt").exists() or len(met(folder)) < 2:
                 time.sleep(0.1)
+            waiting = [pid for _, pid in met(folder)]
             cluster.remove_node(second, allow_graceful=False)
+            # The lost node's process may outlive it for a moment, in which its trial would get to its end.
+            while all(Path(f"/proc/{pid}").exists() for pid in waiting):
+                time.sleep(0.1)
             (folder / "gate").touch()
 
         thread = threading.Thread(target=lose, daemon=True)

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 from optuna.trial import TrialState
-from studies import NAME, enqueue, journal, plan, rows_of, states_of, study_of
+from studies import NAME, POINT, enqueue, journal, plan, rows_of, states_of, study_of
 
 from lit_sb3_ray import ExperimentManager, run_study
 from lit_sb3_ray.errors import ConfigError
@@ -23,15 +23,6 @@ from lit_sb3_ray.tuning.storage import open_study
 
 RETURN = 15.0
 """What an episode of TinyCount-v0 gives, whatever is done: 1 + 2 + 3 + 4 + 5."""
-POINT = {
-    "one_minus_gamma": 0.01,
-    "learning_rate": 0.001,
-    "one_minus_gae_lambda": 0.05,
-    "net_arch": "small",
-    "activation_fn": "tanh",
-    "ent_coef": 1e-4,
-    "max_grad_norm": 1.0,
-}
 MARKS = [20, 40, 60, 80, 100]
 LOCKED_S = 7.0
 """Longer than SQLite waits by itself."""

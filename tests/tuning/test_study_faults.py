@@ -5,19 +5,10 @@ import json
 import pandas as pd
 import pytest
 from optuna.trial import TrialState
-from studies import NAME, enqueue, journal, met, open_study, plan, rows_of, states_of, study_of
+from studies import NAME, POINT, enqueue, journal, met, open_study, plan, rows_of, states_of, study_of
 
 from lit_sb3_ray.tuning.rows import CHECKPOINT, FAILURE, SURPLUS, TRACEBACK
 
-POINT = {
-    "one_minus_gamma": 0.01,
-    "learning_rate": 0.001,
-    "one_minus_gae_lambda": 0.05,
-    "net_arch": "small",
-    "activation_fn": "tanh",
-    "ent_coef": 1e-4,
-    "max_grad_norm": 1.0,
-}
 WHOLE, CONSTRUCTOR, RESET, STEP, REWARD, EVALUATION, LOST, DISK, MENDED, WEIGHTS = range(10)
 TROUBLES = (
     {"role": "train", "when": "step", "at": 100, "what": "pass"},

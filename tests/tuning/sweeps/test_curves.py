@@ -1,10 +1,8 @@
 """Learning curves over seeds, from the evaluations of runs."""
 
 import csv
-import importlib.util
 
 import numpy as np
-import pytest
 
 from lit_sb3_ray.tuning.sweeps.curves import average, draw, write_curves
 
@@ -46,7 +44,6 @@ def test_the_table_has_a_row_a_point(tmp_path):
     ]
 
 
-@pytest.mark.skipif(importlib.util.find_spec("matplotlib") is None, reason="pictures need matplotlib")
 def test_a_picture_an_environment(tmp_path):
     points = average([evaluations(tmp_path, n, [10, 20], [float(n), 2.0 * n]) for n in range(3)])
     pictures = draw({("ppo", "ALE/A-v0"): points, ("a2c", "ALE/A-v0"): points, ("ppo", "B-v0"): []}, tmp_path)
