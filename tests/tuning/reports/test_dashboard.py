@@ -63,7 +63,6 @@ def dashboard(storage):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["journal", "sqlite"])
 def test_the_dashboard_shows_a_study_and_what_is_added_while_it_runs(kind, tmp_path):
-    pytest.importorskip("optuna_dashboard", reason="the server is in the extra dashboard")
     url = str(tmp_path / "study.log") if kind == "journal" else f"sqlite:///{tmp_path / 'study.db'}"
     study = made.fill(made.new_study(made.journal(url) if kind == "journal" else url, "my study"), 20)
     running = study.ask(fixed_distributions={name: made.SPACE[name] for name in PARAMS})

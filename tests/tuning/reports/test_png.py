@@ -21,7 +21,6 @@ def colors_of(path):
 
 
 def test_every_figure_of_a_study_becomes_a_file(tmp_path):
-    pytest.importorskip("matplotlib", reason="PNG files need the extra plots")
     study = made.fill(made.new_study(), 40)
     paths = [write_png(figure, tmp_path) for figure in build_figures(record(study))]
     assert sorted(tmp_path.iterdir()) == sorted(paths)
@@ -35,7 +34,6 @@ def test_every_figure_of_a_study_becomes_a_file(tmp_path):
 
 
 def test_names_are_no_formulas_and_odd_axes_are_drawn(tmp_path):
-    pytest.importorskip("matplotlib", reason="PNG files need the extra plots")
     points = Series("failed", (-1e300, 1.0, 1e300), (0.0, 1.0, 2.0), label=ODD, marker="ring", line="steps")
     axes = [number_axis(ODD, [1e-5, 1.0], log=True), category_axis(ODD, [ODD, "b"]), number_axis(ODD, [])]
     panels = [Chart(axis, number_axis(ODD, [0, 1]), (points,)) for axis in axes]

@@ -51,7 +51,6 @@ def test_the_table_may_lie_elsewhere(tmp_path):
 
 
 def test_png_files_come_with_matplotlib(tmp_path):
-    pytest.importorskip("matplotlib", reason="PNG files need the extra plots")
     files = write_reports(made.fill(made.new_study(), 20), tmp_path)
     assert [path.name for path in files.figures] == ["history.png", "learning_curves.png", "importances.png", "slices.png"]
     assert all(path.parent == tmp_path / "figures" for path in files.figures)

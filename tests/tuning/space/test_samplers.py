@@ -131,7 +131,7 @@ def test_optuna_s_gaussian_process_still_needs_scipy():
 
 
 def test_a_gaussian_process_learns(numbers):
-    pytest.importorskip("scipy", reason="the extra 'samplers' is not installed")
+    pytest.importorskip("scipy", reason="the lock leaves scipy out, since torch's import would load it, too")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for space, n_startup_trials in ((numbers, 0), (find_space("tqc"), 3)):
