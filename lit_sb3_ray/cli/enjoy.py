@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from lit_sb3_ray.cli.enjoy_parser import build_parser
 from lit_sb3_ray.cli.output import set_up_logging, spread
+from lit_sb3_ray.config.ranges import MAX_SEED
+from lit_sb3_ray.errors import ConfigError
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
@@ -33,6 +35,8 @@ def run(argv: Sequence[str]) -> int:
         ConfigError: Bad input, or no such model.
     """
     args = build_parser().parse_args(list(argv))
+    if not 0 <= args.seed <= MAX_SEED:
+        raise ConfigError(f"--seed {args.seed} is not between 0 and {MAX_SEED}")
     set_up_logging(args.verbose)
     render = not args.no_render and has_display(os.environ, sys.platform)
     model, env = _load(args, render)

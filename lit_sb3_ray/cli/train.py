@@ -16,6 +16,7 @@ from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
 from lit_sb3_ray.cli.output import set_up_logging, spread
 from lit_sb3_ray.cli.train_parser import build_parser
 from lit_sb3_ray.cli.tune import optimize, study_settings
+from lit_sb3_ray.config.ranges import MAX_SEED
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.experiment.arguments import FROM_STUDY, resumed_arguments, train_arguments
 from lit_sb3_ray.experiment.locate import check_model_file
@@ -24,8 +25,6 @@ from lit_sb3_ray.experiment.study_options import StudyOptions
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.manager import ExperimentManager
     from lit_sb3_ray.lit.loggers import WandbSettings
-
-MAX_SEED = 2**32 - 1
 
 
 def run(argv: Sequence[str]) -> int:
@@ -74,6 +73,8 @@ def read_settings(flags: ParsedFlags) -> argparse.Namespace:
         from lit_sb3_ray.experiment.run_folder import open_run, read_arguments
 
         saved = read_arguments(open_run(args.resume))
+        if not isinstance(saved["seed"], int) or saved["seed"] < 0:
+            raise ConfigError(f"--resume {args.resume}: its args.yml is damaged and holds no seed")
         return argparse.Namespace(**resumed_arguments(saved, flags.given, args.resume))
     args.seed = drawn_seed(args.seed)
     return args

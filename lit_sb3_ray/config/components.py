@@ -7,7 +7,7 @@ from typing import Any
 
 from lit_sb3_ray.config.classes import ClassKind, resolve_class
 from lit_sb3_ray.config.problems import problem
-from lit_sb3_ray.config.signatures import check_keywords, signature_of
+from lit_sb3_ray.config.signatures import check_keywords, coerce, signature_of
 
 Component = tuple[type[Any], dict[str, Any]]
 """A class, and the keyword arguments it is to be built with."""
@@ -61,7 +61,13 @@ def _component(item: Any, kind: ClassKind, where: str) -> Component:
     if not isinstance(arguments, Mapping):
         raise problem(f"expected a mapping of arguments for {cls.__name__}, not {arguments!r}", where)
     check_keywords(cls, arguments, _inner(cls, kind), where)
-    return cls, dict(arguments)
+    return cls, {name: _typed(cls, name, value, where) for name, value in arguments.items()}
+
+
+def _typed(cls: type, name: str, value: Any, where: str) -> Any:
+    """Gives an argument the type that the class asks for."""
+    parameters = signature_of(cls).parameters
+    return coerce(value, parameters[name].annotation, f"{name} of {cls.__name__}, {where}") if name in parameters else value
 
 
 def _check_spaces(item: Any, arguments: Any, where: str) -> None:

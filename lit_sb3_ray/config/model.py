@@ -11,6 +11,7 @@ from lit_sb3_ray.config.classes import ClassKind, resolve_class
 from lit_sb3_ray.config.expressions import parse_expression
 from lit_sb3_ray.config.policies import check_policy_kwargs
 from lit_sb3_ray.config.problems import problem
+from lit_sb3_ray.config.ranges import check_ranges
 from lit_sb3_ray.config.schedules import SCHEDULE_KEYS, parse_schedule
 from lit_sb3_ray.config.signatures import check_keywords, coerce, signature_of
 from lit_sb3_ray.errors import unknown
@@ -148,6 +149,7 @@ def resolve_model_kwargs(
     if "policy_kwargs" in kwargs:
         where = f"policy_kwargs, {places['policy_kwargs']}"
         kwargs["policy_kwargs"] = check_policy_kwargs(kwargs["policy_kwargs"], policy, algorithm, where)
+    check_ranges(values, kwargs, places)
     for name in ("replay_buffer", "rollout_buffer"):
         _check_buffer(kwargs, name, algorithm, places)
     return kwargs

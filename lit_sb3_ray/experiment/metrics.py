@@ -11,6 +11,7 @@ import numpy as np
 from stable_baselines3.common.logger import KVWriter
 
 from lit_sb3_ray.experiment.run_folder import replace_file
+from lit_sb3_ray.lit.refusals import refusing
 
 STEP = "step"
 
@@ -97,8 +98,12 @@ def cut_metrics(path: Path, last_step: int, column: str = STEP, without: Collect
 
 
 def read_rows(path: Path) -> tuple[list[str], list[dict[str, str]]]:
-    """Reads a CSV file: its columns, and its rows by column."""
-    with path.open(newline="") as file:
+    """Reads a CSV file: its columns, and its rows by column.
+
+    Raises:
+        ConfigError: It is none.
+    """
+    with refusing(f"{path} is no table of metrics"), path.open(newline="") as file:
         reader = csv.DictReader(file)
         return list(reader.fieldnames or [STEP]), list(reader)
 

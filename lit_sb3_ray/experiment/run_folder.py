@@ -177,8 +177,8 @@ def open_run(path: str | Path, env_id: str | None = None) -> RunFolder:
     settings = find_settings(folder, env_id)
     if env_id is not None:
         return RunFolder(folder, env_id)
-    arguments = read_yaml(settings / "args.yml", run_file=True) if (settings / "args.yml").exists() else None
-    env_id = (arguments or {}).get("env") or settings.name
+    arguments = _read_mapping(settings / "args.yml", "arguments") if (settings / "args.yml").exists() else {}
+    env_id = str(arguments.get("env") or settings.name)
     # The folder's own name wins where a run was moved or renamed.
     return RunFolder(folder, env_id if env_folder_name(env_id) == settings.name else settings.name)
 
@@ -223,7 +223,12 @@ def read_arguments(run: RunFolder) -> dict[str, Any]:
     Raises:
         ConfigError: There is no readable `args.yml`.
     """
-    return train_arguments(_read_mapping(run.settings / "args.yml", "arguments"))
+    path = run.settings / "args.yml"
+    arguments = _read_mapping(path, "arguments")
+    for name in ("env_kwargs", "eval_env_kwargs"):
+        if not isinstance(arguments.get(name), dict | None):
+            raise ConfigError(f"{path} is damaged: {name} is {arguments[name]!r} and no mapping")
+    return train_arguments(arguments)
 
 
 def read_hyperparameters(run: RunFolder) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from lit_sb3_ray.config.ranges import MAX_SEED
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import check_writable, write_yaml
 from lit_sb3_ray.scale.connection import connect
@@ -19,7 +20,6 @@ from lit_sb3_ray.tuning.sweeps.preflight import check_folders, probe
 from lit_sb3_ray.tuning.sweeps.sweep_record import RECORD, begin, extend, recorded, take
 from lit_sb3_ray.tuning.sweeps.sweep_report import Line, Row, find_lines, find_rows, write_reports
 
-MAX_SEED = 2**32 - 1
 # Without a number of their own, runs take so many checkpoints on the way.
 CHECKPOINTS = 10
 
