@@ -1,10 +1,20 @@
-"""One Ray for all tests that need one."""
+"""One Ray for all tests that need one, and the log's level as each test found it."""
 
 from __future__ import annotations
 
+import logging
 import os
 
 import pytest
+
+
+@pytest.fixture(autouse=True)
+def log_level():
+    """Undoes what a command that ran in this process set the log's level to."""
+    package = logging.getLogger("lit_sb3_ray")
+    before = package.level
+    yield
+    package.setLevel(before)
 
 
 @pytest.fixture(scope="session")
