@@ -8,7 +8,8 @@ from collections.abc import Callable
 
 _LEAST_POLL_S = 50e-6
 _STOLEN_S = 5e-4  # a look that takes this long has let a process run that is not one of ours
-_REST_S = 0.1
+_LEAST_REST_S, _LONGEST_REST_S = 2e-3, 0.1  # without polls after such a look; doubled when the next is one, too
+_RECOVERY = 0.95  # of a rest, for each poll that has paid
 
 
 class Patience:
@@ -21,6 +22,7 @@ class Patience:
     def __init__(self, longest: float) -> None:
         self._longest = self._current = longest
         self._poll_from = 0.0
+        self._rest = _LEAST_REST_S
 
     def wait(self, ready: Callable[[], bool], sleep: Callable[[], None]) -> None:
         """Waits.
@@ -39,9 +41,11 @@ class Patience:
             before, now = now, time.perf_counter()
             if now - before > _STOLEN_S:
                 # Somebody else needs this processor, and takes it whenever it is offered. Those who sleep are let run sooner.
-                self._poll_from = now + _REST_S
+                self._poll_from = now + self._rest
+                self._rest = min(2 * self._rest, _LONGEST_REST_S)
                 break
             if ready():
+                self._rest = max(_RECOVERY * self._rest, _LEAST_REST_S)
                 return
         sleep()
         if time.perf_counter() - start < self._longest:
