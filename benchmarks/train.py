@@ -66,7 +66,7 @@ def main() -> None:
     if "fast" in args.only:
         compare_fast(args.rounds, args.json)
     if "async" in args.only:
-        compare_evaluations(args.rounds, args.steps, args.json)
+        compare_evaluations(args.rounds, 4 * args.steps, args.json)
 
 
 def compare_commands(rounds: int, steps: int, folder: Path | None) -> None:
