@@ -2,16 +2,17 @@
 
     python benchmarks/soak.py [--steps 2000000] [--cycles 200] [--n-envs 8] [--json FOLDER]
 
-First one RayVecEnv takes all the steps, then one after another is opened, stepped for a moment and closed. Each quantity is
-looked at on the way; the table has its first and last value and its slope, by least squares without the first third. Other
-programs must leave /dev/shm alone meanwhile.
+First one RayVecEnv takes all the steps, then one after another is opened, stepped for a moment and closed; then as many bare
+Ray actors are started and killed, which tells what of it is Ray's. Each quantity is looked at on the way; the table has its
+first and last value and its slope, by least squares without the first third. Other programs must leave /dev/shm alone
+meanwhile.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,7 @@ def main() -> None:
     parts = {
         f"{args.steps:,} steps": step_for_long(args.n_envs, args.steps),
         f"{args.cycles} openings": open_and_close(args.n_envs, args.cycles),
+        f"{args.cycles} idle actors": start_and_kill(args.cycles),
     }
     rows = [[part, name, *figures] for part, samples in parts.items() for name, figures in trends(samples).items()]
     path = None if args.json is None else args.json / "soak.json"
@@ -90,16 +92,43 @@ def open_and_close(n_envs: int, cycles: int, looks: int = LOOKS, **arguments: An
     Returns:
         What was seen.
     """
+
+    def play() -> None:
+        venv = RayVecEnv([build] * n_envs, **arguments)
+        venv.reset()
+        for _ in range(20):
+            venv.step(np.zeros(n_envs, np.int64))
+        venv.close()
+
+    return repeat(play, cycles, looks)
+
+
+def start_and_kill(cycles: int, looks: int = LOOKS) -> Samples:
+    """Starts and kills as many actors that do nothing: what Ray itself keeps of each."""
+
+    def live() -> None:
+        actor = ray.remote(num_cpus=0.1)(Idle).remote()
+        ray.get(actor.answer.remote())
+        ray.kill(actor)
+
+    return repeat(live, cycles, looks)
+
+
+class Idle:
+    """An actor that does nothing."""
+
+    def answer(self) -> None:
+        """Answers."""
+
+
+def repeat(action: Callable[[], None], cycles: int, looks: int) -> Samples:
+    """Does something again and again, and looks on the way."""
     samples = []
     for number in range(-WARM_UP, cycles + 1):
         if number >= 0 and number % max(1, cycles // looks) == 0:
             samples.append(look(set()))
         if number < cycles:
-            venv = RayVecEnv([build] * n_envs, **arguments)
-            venv.reset()
-            for _ in range(20):
-                venv.step(np.zeros(n_envs, np.int64))
-            venv.close()
+            action()
     return samples
 
 

@@ -18,7 +18,7 @@ from lit_sb3_ray import ExperimentManager
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.stepping import EnvSet, env_actor_cpus, env_sets, plan
 from lit_sb3_ray.scale.resources import Request
-from lit_sb3_ray.tuning.trial import trial_settings
+from lit_sb3_ray.tuning.trial_maker import trial_settings
 from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
 
 TINY = {"n_steps": 48, "batch_size": 48, "n_epochs": 1, "normalize": False}
@@ -157,6 +157,7 @@ def test_auto_never_starts_ray_to_find_out(tmp_path):
 @pytest.mark.slow
 @pytest.mark.usefixtures("ray_instance")
 def test_auto_takes_what_is_faster_and_leaves_the_same_weights(tmp_path, caplog):
+    """Case C10: cheap environments stay in-process, and what was measured is told."""
     caplog.set_level(logging.INFO, "lit_sb3_ray")
     weights = []
     for seconds, told in ((0.0, "this process is faster"), (0.012, "actors are faster")):
