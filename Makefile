@@ -11,9 +11,11 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check --no-input
 # What `make train` runs, and what `make test` hands to pytest: make train TRAIN="--algo sac --env Pendulum-v1 -n 20000"
 TRAIN  ?= --algo ppo --env CartPole-v1 -n 50000 --eval-freq 25000 --seed 0
 PYTEST ?=
+# Processes that run the tests, each with a Ray of its own; 0 for this one alone.
+WORKERS ?= 2
 
 # What the lock file holds: the package, and these extras, with torch at the version of the CPU build.
-LOCKED_EXTRAS := atari,bench,box2d,dev,minigrid,mlflow,mujoco,wandb
+LOCKED_EXTRAS := atari,bench,box2d,dev,hub,minigrid,mlflow,mujoco,plots,video,wandb
 LOCKED_TORCH  := 2.13.0
 
 .PHONY: all setup train test test-jax lint format lock clean
@@ -37,7 +39,7 @@ train: $(VENV)/.ready
 	@$(BIN)/lit-sb3-ray train $(TRAIN)
 
 test: $(VENV)/.ready
-	@$(BIN)/python -m pytest $(PYTEST)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(PYTEST)
 
 # SBX's algorithms, in an environment of their own beside the locked one: JAX and what comes with it are 160 MB to download, and
 # one of its packages is a nightly build, which no lock can hold on to.

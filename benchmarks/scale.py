@@ -26,13 +26,13 @@ from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.experiment.study_options import StudyOptions
 from lit_sb3_ray.lit.stop import StopGuard
 from lit_sb3_ray.tuning.drivers import enter
+from lit_sb3_ray.tuning.opening import OpenStudy
 from lit_sb3_ray.tuning.rows import counts
 from lit_sb3_ray.tuning.running import Work, run_trials
 from lit_sb3_ray.tuning.schedule.schedulers import build_scheduler
 from lit_sb3_ray.tuning.search import StudySearch
 from lit_sb3_ray.tuning.space.search_space import find_space
 from lit_sb3_ray.tuning.storage import open_study
-from lit_sb3_ray.tuning.study import OpenStudy
 from lit_sb3_ray.tuning.study_folder import StudyFolder
 
 if TYPE_CHECKING:

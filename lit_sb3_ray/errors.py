@@ -14,6 +14,14 @@ class NonFiniteError(RuntimeError):
     """Training has met NaN or infinity, and going on would only lose time; the command line prints it and exits with 1."""
 
 
+class LearnerError(RuntimeError):
+    """One of several learners of a run is lost, and the run with it; the command line prints it and exits with 1."""
+
+
+class LearnerGoneError(LearnerError):
+    """The connection to another learner is lost; what has become of it, that one or nobody knows."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> ConfigError:
     """Builds the error for a name that is not among the known ones.
 

@@ -4,8 +4,19 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
+import tempfile
 
 import pytest
+
+# Ray's folder, where it notes its cluster, is this process's own: tests that run at once do not find each other's Ray.
+# Its sockets need a short path.
+FOLDER = os.environ["RAY_TMPDIR"] = tempfile.mkdtemp(prefix="r", dir="/tmp")
+
+
+def pytest_unconfigure():
+    """Removes Ray's folder."""
+    shutil.rmtree(FOLDER, ignore_errors=True)
 
 
 @pytest.fixture(autouse=True)

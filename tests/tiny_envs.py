@@ -1,7 +1,7 @@
 """Small environments whose every number can be worked out by hand; importing this module registers them.
 
 `TinyCount-v0`, `TinyGoal-v0`, `TinyImage-v0`, `TinyMask-v0`, `TinyBroken-v0`, `TinyMasked-v0`, `TinyFailing-v0`,
-`TinyTelling-v0`.
+`TinyTelling-v0`, `TinyDrawn-v0`, `TinyUnlucky-v0`.
 """
 
 from __future__ import annotations
@@ -188,6 +188,49 @@ class TellingEnv(CountEnv):
         return observation, float(torch.get_num_threads() + (0 if hidden else 100)), terminated, truncated, info
 
 
+class DrawnEnv(CountEnv):
+    """Draws a plain picture of `colour`, with a white bar on the left as high as the count of steps; 20 of them a second.
+
+    `draws` may be what it draws instead: `nothing`, `grey`, `error`. In step `signal_at`, counted over all episodes, it sends
+    its process `signum`.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 20}  # noqa: RUF012 (gymnasium's own form)
+
+    def __init__(self, colour=(0, 0, 160), height=48, width=64, draws="picture", signal_at=0, signum=signal.SIGINT, **kwargs):
+        super().__init__(**kwargs)
+        self.picture = np.full((height, width, 3), colour, np.uint8)
+        self.draws, self.left, self.signum = draws, signal_at, signum
+
+    def step(self, action):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), self.signum)
+        return super().step(action)
+
+    def render(self):
+        if self.draws == "error":
+            raise OSError("no light")
+        if self.draws == "nothing":
+            return None
+        picture = self.picture.copy()
+        picture[: 4 * self.count, :8] = 255
+        return picture[:, :, 0] if self.draws == "grey" else picture
+
+
+class UnluckyEnv(CountEnv):
+    """It cannot step once it has been reset with the seed `unlucky`."""
+
+    def __init__(self, unlucky=-1, **kwargs):
+        super().__init__(**kwargs)
+        self.unlucky = unlucky
+
+    def step(self, action):
+        if self.unlucky in self.seeds:
+            raise ValueError("boom")
+        return super().step(action)
+
+
 for _name, _class in {
     "TinyCount": CountEnv,
     "TinyGoal": GoalEnv,
@@ -197,6 +240,8 @@ for _name, _class in {
     "TinyMasked": MaskedEnv,
     "TinyFailing": FailingEnv,
     "TinyTelling": TellingEnv,
+    "TinyDrawn": DrawnEnv,
+    "TinyUnlucky": UnluckyEnv,
 }.items():
     if f"{_name}-v0" not in gym.registry:
         gym.register(id=f"{_name}-v0", entry_point=f"{__name__}:{_class.__name__}")

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NoReturn, Protocol
 
 from lit_sb3_ray.config.assignments import parse_assignments
 from lit_sb3_ray.errors import ConfigError
@@ -17,6 +17,13 @@ TRUE_WORDS = frozenset({"true", "yes", "on", "1"})
 FALSE_WORDS = frozenset({"false", "no", "off", "0"})
 
 _NOT_GIVEN = object()
+
+
+class FlagGroup(Protocol):
+    """What flags are added to: a parser, or a group of its flags."""
+
+    def add_argument(self, *names: str, **settings: Any) -> argparse.Action:
+        """Adds a flag; see `argparse`."""
 
 
 class FlagParser(argparse.ArgumentParser):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lit_sb3_ray import __version__
-from lit_sb3_ray.errors import ConfigError, NonFiniteError
+from lit_sb3_ray.errors import ConfigError, LearnerError, NonFiniteError
 
 PROGRAM = "lit-sb3-ray"
 BAD_INPUT = 2
@@ -30,6 +30,14 @@ COMMANDS = {
     "tune": Command("lit_sb3_ray.cli.tune", "search hyperparameters: many trials at once on Ray"),
     "sweep": Command("lit_sb3_ray.cli.sweep", "train algorithms, environments and seeds in every combination, and compare"),
     "enjoy": Command("lit_sb3_ray.cli.enjoy", "play a trained agent and report its episodes"),
+    "plot-train": Command("lit_sb3_ray.cli.plot_train", "draw training curves of runs"),
+    "all-plots": Command("lit_sb3_ray.cli.all_plots", "compare the evaluations of many runs: curves, table, results file"),
+    "plot-from-file": Command("lit_sb3_ray.cli.plot_from_file", "draw results of all-plots: bars, boxes, aggregates, tables"),
+    "record-video": Command("lit_sb3_ray.cli.record_video", "record a trained agent as mp4, and as gif"),
+    "record-training": Command("lit_sb3_ray.cli.record_training", "record all models of a run, and join them in one video"),
+    "benchmark": Command("lit_sb3_ray.cli.benchmark", "play every run under a folder; a table beside published figures"),
+    "push-to-hub": Command("lit_sb3_ray.cli.push_to_hub", "share a trained agent on the Hugging Face Hub"),
+    "load-from-hub": Command("lit_sb3_ray.cli.load_from_hub", "download a trained agent from the Hugging Face Hub"),
     "status": Command("lit_sb3_ray.cli.status", "tell where a study stands, running or not"),
     "stop": Command("lit_sb3_ray.cli.stop", "end a running study in good order"),
     "best": Command("lit_sb3_ray.cli.best", "print or save the hyperparameters of a study's best trials"),
@@ -83,8 +91,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The words after the program's name; None takes those of this process.
 
     Returns:
-        The exit code: 0 done, 2 bad input, 1 when training has diverged, 128 + the signal's number when a signal ended the
-        command. Errors that are not the user's propagate, so that Python shows their traceback and exits with 1.
+        The exit code: 0 done, 2 bad input, 1 when training has diverged or a learner is lost, 128 + the signal's number when a
+        signal ended the command. Errors that are not the user's propagate, so that Python shows their traceback and exits
+        with 1.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
@@ -102,7 +111,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"{PROGRAM}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
-    except NonFiniteError as error:
+    except (LearnerError, NonFiniteError) as error:
         print(f"{PROGRAM}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except BrokenPipeError:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import logging
 import sys
-from typing import TextIO
+from collections.abc import Iterable
+from typing import TextIO, TypeVar
 
 from tqdm import tqdm
+
+Step = TypeVar("Step")
 
 _LEVELS = {0: logging.WARNING, 1: logging.INFO}
 
@@ -49,3 +52,17 @@ def spread(mean: float, std: float) -> str:
         Such as `195.20 +/- 3.10`.
     """
     return f"{mean:.2f} +/- {std:.2f}"
+
+
+def with_bar(steps: Iterable[Step], total: int) -> Iterable[Step]:
+    """Shows a bar on standard error while steps are taken.
+
+    Args:
+        steps: The steps.
+        total: How many there will be.
+
+    Returns:
+        The steps.
+    """
+    bar: Iterable[Step] = tqdm(steps, total=total, unit="step", file=sys.stderr)
+    return bar

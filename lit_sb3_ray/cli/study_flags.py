@@ -10,15 +10,15 @@ from lit_sb3_ray.tuning.space.samplers import SAMPLERS
 def add_study(parser: FlagParser) -> None:
     """Adds the flags of studies to a parser."""
     group = parser.add_argument_group("hyperparameter studies")
-    group.add_argument("--n-trials", type=int, metavar="N", help="trials of the study (default: %(default)s)")
-    group.add_argument("--max-total-trials", type=int, metavar="N", help="the same, and goes over --n-trials")
+    group.add_argument("--n-trials", type=whole_number(1), metavar="N", help="trials of the study (default: %(default)s)")
+    group.add_argument("--max-total-trials", type=whole_number(1), metavar="N", help="the same, and goes over --n-trials")
     group.add_argument(
         "--n-jobs",
-        type=int,
+        type=whole_number(1),
         metavar="N",
         help="trials at once (default: as many as Ray has the resources for)",
     )
-    group.add_argument("--max-concurrent", dest="n_jobs", type=int, metavar="N", help="the same as --n-jobs")
+    group.add_argument("--max-concurrent", dest="n_jobs", type=whole_number(1), metavar="N", help="the same as --n-jobs")
     group.add_argument("--sampler", choices=SAMPLERS, help="what proposes hyperparameters (default: %(default)s)")
     group.add_argument(
         "--pruner",
@@ -27,10 +27,12 @@ def add_study(parser: FlagParser) -> None:
         help=f"what cuts poor trials short: {', '.join(SCHEDULERS)} (default: %(default)s)",
     )
     group.add_argument("--scheduler", dest="pruner", choices=SCHEDULERS, metavar="NAME", help="the same as --pruner")
-    group.add_argument("--n-startup-trials", type=int, metavar="N", help="random trials at the start (default: %(default)s)")
+    group.add_argument(
+        "--n-startup-trials", type=whole_number(0), metavar="N", help="random trials at the start (default: %(default)s)"
+    )
     group.add_argument(
         "--n-evaluations",
-        type=int,
+        type=whole_number(1),
         metavar="N",
         help="evaluations a trial (default: one each 100k env steps, at least 5 with asha)",
     )
@@ -51,7 +53,10 @@ def add_study(parser: FlagParser) -> None:
         "--cpus-per-trial", type=positive_number, metavar="X", help="CPUs of a trial's learner (default: %(default)s)"
     )
     group.add_argument(
-        "--gpus-per-trial", type=float, metavar="X", help="GPUs of a trial's learner, or a fraction (default: %(default)s)"
+        "--gpus-per-trial",
+        type=float,
+        metavar="X",
+        help="1 for a GPU of its own for each trial's learner, or a fraction for a part (default: %(default)s)",
     )
     group.add_argument(
         "--max-failures",

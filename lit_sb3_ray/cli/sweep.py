@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
 from lit_sb3_ray.cli.output import set_up_logging
+from lit_sb3_ray.cli.ray_flags import ray_settings
 from lit_sb3_ray.cli.sweep_parser import OWN_DEFAULTS, build_parser, sweep_arguments
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.arguments import RAY_DEFAULTS
 
 if TYPE_CHECKING:
     from lit_sb3_ray.tuning.sweeps.dispatch import Observer, Progress
@@ -79,16 +81,19 @@ def build_sweep(flags: ParsedFlags) -> tuple[Sweep, bool]:
         raise ConfigError(
             f"--name {name!r}: a name is made of letters, digits and any of '_.+=@-', and does not begin with '.'"
         )
+    for flag, values in {"--algos": args.algos, "--envs": args.envs, "--seeds": args.seeds}.items():
+        _check_once(flag, values)
     sweep = Sweep(
         folder=Path(args.log_folder) / "sweeps" / name,
-        algos=tuple(dict.fromkeys(args.algos)),
-        envs=tuple(dict.fromkeys(args.envs)),
+        algos=tuple(args.algos),
+        envs=tuple(args.envs),
         seeds=seeds_of(args.seeds, args.seed),
         settings=run_settings(args),
         cpus_per_run=args.cpus_per_run,
         gpus_per_run=args.gpus_per_run,
         n_jobs=args.n_jobs,
         max_failures=args.max_failures,
+        ray_settings=ray_settings(args),
     )
     return sweep, args.resume or args.name is not None
 
@@ -104,10 +109,19 @@ def seeds_of(words: Sequence[int], first: int) -> tuple[int, ...]:
         ConfigError: There would be none.
     """
     if len(words) > 1:
-        return tuple(dict.fromkeys(words))
+        return tuple(words)
     if words[0] < 1:
         raise ConfigError(f"--seeds {words[0]}: one number is how many seeds; for the seed 0 alone, --seeds 1")
     return tuple(range(first, first + words[0]))
+
+
+def _check_once(flag: str, values: Sequence[Any]) -> None:
+    """Refuses what is named twice: it would be trained once, and another was probably meant."""
+    seen: set[Any] = set()
+    for value in values:
+        if value in seen:
+            raise ConfigError(f"{flag} names {value} twice; each is trained once")
+        seen.add(value)
 
 
 def sweep_name(algos: Sequence[str], envs: Sequence[str]) -> str:
@@ -122,7 +136,7 @@ def run_settings(args: argparse.Namespace) -> dict[str, Any]:
     Raises:
         ConfigError: `--conf-file` names a file that is not there.
     """
-    values = {name: value for name, value in vars(args).items() if name not in OWN_DEFAULTS and name != "log_folder"}
+    values = {name: value for name, value in vars(args).items() if name not in {*OWN_DEFAULTS, *RAY_DEFAULTS, "log_folder"}}
     if args.conf_file is not None and args.conf_file.endswith(FILES):
         if not os.path.isfile(args.conf_file):
             raise ConfigError(f"--conf-file {args.conf_file!r}: there is no such file")

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lit_sb3_ray.cli.flags import AssignmentsAction, FlagParser, positive_number, whole_number
+from lit_sb3_ray.cli.ray_flags import add_ray
 from lit_sb3_ray.cli.train_parser import add_envs, add_evaluation, add_speed
 from lit_sb3_ray.experiment.arguments import train_arguments
 
@@ -61,6 +62,7 @@ def _parser() -> FlagParser:
     add_evaluation(parser)
     _add_logging(parser)
     add_speed(parser)
+    add_ray(parser)
     return parser
 
 
@@ -125,7 +127,9 @@ def _add_carrying_out(parser: FlagParser) -> None:
         metavar="X",
         help="CPUs of a run (default: 1, and with env actors one more for each environment as far as a node has them)",
     )
-    group.add_argument("--gpus-per-run", type=gpu_share, metavar="X", help="GPUs of a run, or a part of one (default: 0)")
+    group.add_argument(
+        "--gpus-per-run", type=gpu_share, metavar="X", help="1 for a GPU of its own for each run, or a part (default: 0)"
+    )
     group.add_argument(
         "--max-failures",
         type=whole_number(0),

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
 from lit_sb3_ray.cli.output import set_up_logging, spread
+from lit_sb3_ray.cli.ray_flags import ray_settings
 from lit_sb3_ray.cli.train_parser import build_parser
 from lit_sb3_ray.cli.tune import optimize, study_settings
 from lit_sb3_ray.config.ranges import MAX_SEED
@@ -118,6 +119,7 @@ def check_settings(args: argparse.Namespace) -> None:
     Raises:
         ConfigError: The first fault found.
     """
+    ray_settings(args).make_importable()
     if args.trial_id is not None and not (args.storage and args.study_name):
         raise ConfigError("--trial-id needs --storage and --study-name")
     _check_names(args)
@@ -241,6 +243,9 @@ def build_manager(args: argparse.Namespace) -> ExperimentManager:
         env_cpus=args.env_cpus,
         env_timeout=args.env_timeout,
         max_env_restarts=args.max_env_restarts,
+        placement=args.placement,
+        devices=args.devices,
+        ray_settings=ray_settings(args),
     )
 
 

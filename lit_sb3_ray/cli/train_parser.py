@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lit_sb3_ray.cli.flags import AssignmentsAction, FlagParser, boolean, number_or_auto, positive_number, whole_number
+from lit_sb3_ray.cli.ray_flags import add_placement, add_ray
 from lit_sb3_ray.cli.study_flags import add_study
 from lit_sb3_ray.experiment.arguments import train_arguments
 
@@ -24,6 +25,7 @@ def build_parser() -> FlagParser:
     add_training(parser)
     _add_start(parser)
     _add_trial(parser)
+    _add_devices(parser)
     parser.set_defaults(**train_arguments())
     return parser
 
@@ -39,6 +41,8 @@ def add_training(parser: FlagParser) -> None:
     add_evaluation(parser)
     _add_logging(parser)
     add_speed(parser)
+    add_ray(parser)
+    add_placement(parser)
     add_study(parser)
 
 
@@ -223,6 +227,18 @@ def add_speed(parser: FlagParser) -> None:
         "--precision", choices=("32-true", "bf16-mixed"), help="arithmetic of the gradient steps (default: %(default)s)"
     )
     group.add_argument("--fast", action="store_true", help="speed-ups whose results are not bit for bit those without them")
+
+
+def _add_devices(parser: FlagParser) -> None:
+    group = parser.add_argument_group("several learners")
+    group.add_argument(
+        "--devices",
+        type=whole_number(1),
+        metavar="N",
+        help="train with N learners, each on a device of its own (a GPU, or --num-threads CPUs, 1 by default), with its share "
+        "of the environments, the minibatches and the replay buffer; it pays where an update takes much longer than the "
+        "exchange of gradients (default: %(default)s)",
+    )
 
 
 def _add_trial(parser: FlagParser) -> None:

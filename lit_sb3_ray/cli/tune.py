@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import atexit
+import gc
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
@@ -16,6 +18,7 @@ from lit_sb3_ray.experiment.arguments import STUDY_RESUME_MAY_CHANGE, train_argu
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.manager import ExperimentManager
+    from lit_sb3_ray.tuning.study import StudyResult
 
 # What `--resume` and `--join` mean without a folder: the study that --storage and --study-name name.
 NAMED = "."
@@ -97,8 +100,8 @@ def study_settings(flags: ParsedFlags) -> argparse.Namespace:
 
 def _folder_of(args: argparse.Namespace, given: Mapping[str, Any]) -> str | None:
     """Finds the folder of the study that is meant; where it is on another machine, its number of trials is taken at least."""
+    from lit_sb3_ray.tuning.opening import FOLDER, TOTAL
     from lit_sb3_ray.tuning.storage import load_study
-    from lit_sb3_ray.tuning.study import FOLDER, TOTAL
     from lit_sb3_ray.tuning.study_folder import StudyFolder
 
     if not args.storage and StudyFolder(Path(NAMED)).settings.is_file():
@@ -124,31 +127,42 @@ def optimize(manager: ExperimentManager, args: argparse.Namespace) -> int:
     Returns:
         The exit code.
     """
+    # With Ray, torch and all that loaded, Python would look through millions of objects as it ends, twice, for cycles.
+    atexit.register(gc.freeze)
     talks = args.verbose > 0
     if talks:
         print(f"Study of {args.algo} on {args.env}, seed {args.seed}", flush=True)
     result = manager.hyperparameters_optimization()
     if result.number is None:
         print(f"No trial is complete; what happened is in {_shown(result.page or result.folder)}", file=sys.stderr)
-    elif talks:
-        print(f"Best trial: {result.number}, value {result.value:.2f}")
-        for name, value in result.params.items():
-            print(f"  {name}: {value}")
+    if talks:
+        print("\n".join(_found(result, args)))
+    if manager.stop_signal is not None:
+        _tell_how_to_go_on("Stopped", result.folder)
+        return 128 + manager.stop_signal
+    if result.missing:
+        _tell_how_to_go_on(f"Ended with {result.missing} trials to go", result.folder)
+    return 0 if result.number is not None else 1
+
+
+def _found(result: StudyResult, args: argparse.Namespace) -> list[str]:
+    """What a study has found and where it is, a line each thing."""
+    lines = []
+    if result.number is not None:
+        lines.append(f"Best trial: {result.number}, value {result.value:.2f}")
+        lines += [f"  {name}: {value}" for name, value in result.params.items()]
         file = _shown(result.best_path or result.folder)
         words = ["lit-sb3-ray", "train", "--algo", args.algo, "--env", args.env, "--conf-file", file]
-        print(f"Train with it: {shlex.join(words)}")
-    if talks:
-        for path in (result.page, result.path, result.folder):
-            if path is not None:
-                print(_shown(path))
-    if talks and result.retrained is not None:
-        print(
-            f"Trained again with {len(result.retrained.values)} fresh seeds: {result.retrained.summary or 'none is finished'}"
-        )
-    if manager.stop_signal is not None:
-        print(f"Stopped. Go on with: lit-sb3-ray tune --resume {shlex.quote(_shown(result.folder))}", file=sys.stderr)
-        return 128 + manager.stop_signal
-    return 0 if result.number is not None else 1
+        lines.append(f"Train with it: {shlex.join(words)}")
+    lines += [_shown(path) for path in (result.page, result.path, result.folder) if path is not None]
+    if result.retrained is not None:
+        summary = result.retrained.summary or "none is finished"
+        lines.append(f"Trained again with {len(result.retrained.values)} fresh seeds: {summary}")
+    return lines
+
+
+def _tell_how_to_go_on(what: str, folder: Path) -> None:
+    print(f"{what}. Go on with: lit-sb3-ray tune --resume {shlex.quote(_shown(folder))}", file=sys.stderr)
 
 
 def _shown(path: Path) -> str:

@@ -123,6 +123,11 @@ def nearest_built_in(name: str) -> str | None:
     return None
 
 
+def is_stock(algorithm: type[Any]) -> bool:
+    """Whether a class is Stable-Baselines3's or sb3-contrib's own, so that what it takes is known."""
+    return algorithm.__module__.partition(".")[0] in ("stable_baselines3", "sb3_contrib")
+
+
 def _import_algorithm(path: str, where: str) -> type[BaseAlgorithm]:
     module_name, attributes = split_path(path, "algorithm", where)
     target: Any = import_module(module_name, path, where)

@@ -9,17 +9,9 @@ from enum import Enum
 from types import ModuleType
 from typing import Any
 
+from lit_sb3_ray.config.peer_names import CLASSES, MODULES, REFUSED
 from lit_sb3_ray.config.problems import missing_package, problem, reason
 from lit_sb3_ray.errors import ConfigError, unknown
-
-MOVED = {
-    "rl_zoo3.wrappers": "lit_sb3_ray.envs.wrappers",
-    "rl_zoo3.callbacks": "lit_sb3_ray.experiment.callbacks",
-    "utils.wrappers": "lit_sb3_ray.envs.wrappers",
-    "utils.callbacks": "lit_sb3_ray.experiment.callbacks",
-    "gymnasium.wrappers.time_limit": "gymnasium.wrappers",
-}
-"""Modules that configuration files name, and where their classes are found today. rl_zoo3 itself is never imported."""
 
 
 class ClassKind(Enum):
@@ -84,11 +76,12 @@ def resolve_class(path: str | type, kind: ClassKind, where: str) -> type[Any]:
 
 
 def split_path(path: str, label: str, where: str) -> tuple[str, list[str]]:
-    """Splits a path into the module to import and the attributes to follow, with moved modules put right.
+    """Splits a path into the module to import and the attributes to follow, with what has moved put right.
 
     Raises:
         ConfigError: The text is no path of identifiers, or names a part of rl_zoo3 that has no counterpart here.
     """
+    path = CLASSES.get(path, path)
     module_name, separator, rest = path.partition(":")
     if not separator:
         module_name, separator, rest = path.rpartition(".")
@@ -97,10 +90,12 @@ def split_path(path: str, label: str, where: str) -> tuple[str, list[str]]:
         raise problem(f"expected a dotted path such as 'package.module.Class' ({label}), not {path!r}", where)
     if any(part.startswith("_") for part in attributes):
         raise problem(f"{path!r} names something private", where)
-    if module_name.split(".")[0] == "rl_zoo3" and module_name not in MOVED:
-        known = " and ".join(f"{name}.*" for name in MOVED if name.startswith("rl_zoo3"))
+    if path in REFUSED:
+        raise problem(f"{path!r} has no counterpart here: {REFUSED[path]}", where)
+    if module_name.split(".")[0] == "rl_zoo3" and module_name not in MODULES:
+        known = " and ".join(f"{name}.*" for name in MODULES if name.startswith("rl_zoo3"))
         raise problem(f"{path!r} has no counterpart in this project; of rl_zoo3, {known} are understood", where)
-    return MOVED.get(module_name, module_name), attributes
+    return MODULES.get(module_name, module_name), attributes
 
 
 def import_module(name: str, needed_for: str, where: str) -> ModuleType:

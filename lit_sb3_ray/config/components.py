@@ -8,6 +8,7 @@ from typing import Any
 from lit_sb3_ray.config.classes import ClassKind, resolve_class
 from lit_sb3_ray.config.problems import problem
 from lit_sb3_ray.config.signatures import check_keywords, coerce, signature_of
+from lit_sb3_ray.errors import ConfigError
 
 Component = tuple[type[Any], dict[str, Any]]
 """A class, and the keyword arguments it is to be built with."""
@@ -31,9 +32,30 @@ def resolve_components(value: Any, kind: ClassKind, where: str) -> tuple[Compone
     return tuple(_component(item, kind, where) for item in _items(value))
 
 
-def resolve_callbacks(value: Any, where: str) -> tuple[Any, ...]:
-    """Finds callbacks as `resolve_components` does; callbacks that a Python file has built already are kept as they are."""
-    return tuple(item if _is_built(item) else _component(item, ClassKind.CALLBACK, where) for item in _items(value))
+def resolve_callbacks(value: Any, where: str, algorithm: type[Any] | None = None) -> tuple[Any, ...]:
+    """Finds callbacks as `resolve_components` does; callbacks that a Python file has built already are kept as they are.
+
+    Args:
+        value: See `resolve_components`; also callbacks.
+        where: The key and the file or flag the value was read from.
+        algorithm: The class that is to be trained. A callback's class may have a `check_algorithm`, which is asked whether it
+            suits; None asks nothing.
+
+    Returns:
+        Classes with their arguments, and callbacks.
+
+    Raises:
+        ConfigError: As `resolve_components`; also a callback that does not suit the algorithm.
+    """
+    found = tuple(item if _is_built(item) else _component(item, ClassKind.CALLBACK, where) for item in _items(value))
+    for item in found if algorithm is not None else ():
+        check = getattr(item[0] if isinstance(item, tuple) else item, "check_algorithm", None)
+        try:
+            if check is not None:
+                check(algorithm)
+        except ConfigError as error:
+            raise problem(str(error), where) from error
+    return found
 
 
 def _items(value: Any) -> list[Any]:

@@ -151,7 +151,7 @@ def resolve(
         frame_stack=None if values.get("frame_stack") is None else _count(values["frame_stack"], at("frame_stack")),
         env_wrappers=resolve_components(values.get("env_wrapper"), ClassKind.ENV_WRAPPER, at("env_wrapper")),
         vec_env_wrappers=resolve_components(values.get("vec_env_wrapper"), ClassKind.VEC_ENV_WRAPPER, at("vec_env_wrapper")),
-        callbacks=resolve_callbacks(values.get("callback"), at("callback")),
+        callbacks=resolve_callbacks(values.get("callback"), at("callback"), algorithm),
         monitor_kwargs=_monitor_kwargs(values.get("monitor_kwargs"), at("monitor_kwargs")),
         env_kwargs=_mapping(values.get("env_kwargs"), at("env_kwargs")),
         noise=noise,

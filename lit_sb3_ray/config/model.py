@@ -7,7 +7,9 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
+from lit_sb3_ray.config.algorithms import is_stock
 from lit_sb3_ray.config.classes import ClassKind, resolve_class
+from lit_sb3_ray.config.entropy import check_entropy
 from lit_sb3_ray.config.expressions import parse_expression
 from lit_sb3_ray.config.policies import check_policy_kwargs
 from lit_sb3_ray.config.problems import problem
@@ -146,6 +148,9 @@ def resolve_model_kwargs(
             raise problem(f"expected a mapping of arguments, not {value!r}", where)
     _check_counts(kwargs, places)
     _check_train_freq(kwargs, places)
+    if is_stock(algorithm):
+        check_entropy(kwargs, places)
+        _check_batch(kwargs, parameters, places)
     if "policy_kwargs" in kwargs:
         where = f"policy_kwargs, {places['policy_kwargs']}"
         kwargs["policy_kwargs"] = check_policy_kwargs(kwargs["policy_kwargs"], policy, algorithm, where)
@@ -178,6 +183,15 @@ def _check_train_freq(kwargs: Mapping[str, Any], places: Mapping[str, str]) -> N
         raise problem(f"expected a number of steps or episodes from 1 up, not {count}", f"train_freq, {places['train_freq']}")
 
 
+def _check_batch(kwargs: Mapping[str, Any], parameters: Mapping[str, inspect.Parameter], places: Mapping[str, str]) -> None:
+    """Refuses batches of one where each is normalised by its own spread, which is NaN then."""
+    if not {"clip_range", "normalize_advantage"} <= parameters.keys() or not kwargs.get("normalize_advantage", True):
+        return
+    if kwargs.get("batch_size") == 1:
+        text = "expected a whole number from 2 up, not 1, since advantages are normalised in each batch"
+        raise problem(text, f"batch_size, {places['batch_size']}")
+
+
 def check_episodic(kwargs: Mapping[str, Any], n_envs: int, where: str) -> None:
     """Checks that updates are not counted in episodes where several environments end theirs at different times.
 
@@ -196,7 +210,7 @@ def check_episodic(kwargs: Mapping[str, Any], n_envs: int, where: str) -> None:
 
 def _check_buffer(kwargs: Mapping[str, Any], name: str, algorithm: type[Any], places: Mapping[str, str]) -> None:
     cls, arguments = kwargs.get(f"{name}_class"), kwargs.get(f"{name}_kwargs")
-    if cls is None and arguments and algorithm.__module__.partition(".")[0] in ("stable_baselines3", "sb3_contrib"):
+    if cls is None and arguments and is_stock(algorithm):
         cls = resolve_class(_DEFAULT_BUFFERS[name], ClassKind.BUFFER, name)
     if arguments and isinstance(cls, type):
         needed = set(signature_of(cls).parameters)

@@ -81,6 +81,8 @@ def check_policy_kwargs(
             raise unknown(f"{cls.__name__} argument", str(name), set(signature.parameters) - FILLED_IN, where)
         checked[name] = item if parameter is None else coerce(item, parameter.annotation, f"{name}, {where}")
     _check_layers(checked.get("net_arch"), f"net_arch, {where}")
+    if isinstance(checked.get("activation_fn"), type):
+        check_keywords(checked["activation_fn"], {}, (), f"activation_fn, {where}")
     _check_optimizer(checked, algorithm, signature, where)
     return checked
 

@@ -13,6 +13,8 @@ EXTRAS = {
     "huggingface_hub": "hub",
     "jax": "jax",
     "flax": "jax",
+    "imageio_ffmpeg": "video",
+    "PIL": "video",
     "sbx": "jax",
     "matplotlib": "plots",
     "minigrid": "minigrid",
@@ -21,6 +23,7 @@ EXTRAS = {
     "mujoco": "mujoco",
     "panda_gym": "panda",
     "pybullet_envs_gymnasium": "bullet",
+    "rliable": "plots",
     "wandb": "wandb",
 }
 """Importable package -> the extra of this project that installs it."""

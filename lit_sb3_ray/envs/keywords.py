@@ -33,6 +33,19 @@ def accepted_names(target: Callable[..., Any]) -> set[str]:
     return names - {"self"}
 
 
+def takes_any(target: Callable[..., Any]) -> bool:
+    """Tells whether a callable or class has `**kwargs`, or a signature that cannot be read.
+
+    Args:
+        target: A function, or a class whose constructor is meant.
+    """
+    try:
+        parameters = inspect.signature(target).parameters.values()
+    except (TypeError, ValueError):
+        return True
+    return any(p.kind is p.VAR_KEYWORD for p in parameters)
+
+
 def check_keywords(
     target: Callable[..., Any],
     given: Iterable[str],

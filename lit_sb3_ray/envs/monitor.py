@@ -33,10 +33,12 @@ class MonitorFiles:
         folder: The run folder; environment `i` writes `<i>.monitor.csv` there.
         offsets: None starts new files. The value of `EpisodeRecorder.offsets` at a checkpoint continues the files from
             there: what was written later is cut off. A file that is gone is started anew.
+        learners: How many learners have as many environments each, and tell this process of their episodes.
     """
 
     folder: Path
     offsets: Mapping[str, int] | None = None
+    learners: int = 1
 
 
 class EpisodeRecorder(VecEnv):
@@ -60,6 +62,7 @@ class EpisodeRecorder(VecEnv):
         env_id: str,
         keywords: Iterable[str] = (),
         offsets: Mapping[str, int] | None = None,
+        learners: int = 1,
     ) -> None:
         """Opens the files.
 
@@ -69,13 +72,14 @@ class EpisodeRecorder(VecEnv):
             env_id: Id for the files' first line.
             keywords: Further columns, in order: the monitor's `reset_keywords` and `info_keywords`.
             offsets: See `MonitorFiles`.
+            learners: See `MonitorFiles`; the files after this process's own are the other learners'.
 
         Raises:
             ConfigError: The folder cannot be written, or a file to be continued is no monitor file.
         """
         # VecEnv.__init__ is left out: it would give this object a state of its own beside the environment's.
         self._recorded = venv
-        self.paths = tuple(folder / f"{index}{SUFFIX}" for index in range(venv.num_envs))
+        self.paths = tuple(folder / f"{index}{SUFFIX}" for index in range(venv.num_envs * learners))
         header = {"t_start": time.time(), "env_id": env_id}
         columns = ("r", "l", "t", *keywords)
         try:

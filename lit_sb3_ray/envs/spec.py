@@ -13,7 +13,7 @@ from gymnasium.envs.registration import find_highest_version, get_env_id, load_e
 
 from lit_sb3_ray.config.problems import reason
 from lit_sb3_ray.envs.families import family_of, import_packages, register_env
-from lit_sb3_ray.envs.keywords import accepted_names, check_keywords
+from lit_sb3_ray.envs.keywords import accepted_names, check_keywords, takes_any
 from lit_sb3_ray.errors import ConfigError, unknown
 
 if TYPE_CHECKING:
@@ -79,6 +79,18 @@ class EnvSpec:
             check_keywords(wrapper, arguments, what=f"argument of {wrapper.__name__}", where=self.where, positional=1)
         return recipe
 
+    def takes(self, name: str) -> bool:
+        """Tells whether the constructor takes an argument, which one with `**kwargs` may.
+
+        Args:
+            name: The argument's name, such as `render_mode`.
+
+        Raises:
+            ConfigError: Unknown id, or a missing package.
+        """
+        creator = self._creator(register_env(self.env_id, self.packages))
+        return name in accepted_names(creator) or takes_any(creator)
+
     def make(self, seed: int | None = None, rank: int = 0) -> gym.Env:
         """Builds the environment: gymnasium's, then SB3's Monitor (without a file), then the wrappers.
 
@@ -119,6 +131,8 @@ class EnvSpec:
         """Builds the environment from gymnasium's recipe, unchecked; `make` finds and checks that by itself."""
         from stable_baselines3.common.monitor import Monitor
 
+        from lit_sb3_ray.envs.keyword_monitor import KeywordMonitor
+
         with contextlib.ExitStack() as undo:
             env = self._construct(recipe)
             undo.callback(env.close)
@@ -128,7 +142,7 @@ class EnvSpec:
             options: dict[str, Any] = {
                 key: tuple(value) if key in lists else value for key, value in self.monitor_kwargs.items()
             }
-            env = Monitor(env, **options)
+            env = KeywordMonitor(env, **options) if options.get("info_keywords") else Monitor(env, **options)
             for wrapper, arguments in self.wrappers:
                 env = self._wrap(env, wrapper, arguments)
             self._check_observations(env)

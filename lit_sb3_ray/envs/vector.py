@@ -24,6 +24,7 @@ from lit_sb3_ray.envs.keywords import check_keywords
 from lit_sb3_ray.envs.monitor import EpisodeRecorder, MonitorFiles
 from lit_sb3_ray.envs.spec import CONSTRUCTION_ERRORS, EnvSpec
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.untrusted.models import read_statistics
 
 
 def build_vec_env(
@@ -38,6 +39,7 @@ def build_vec_env(
     training: bool = True,
     frame_stack: int | None = None,
     stats_path: Path | None = None,
+    stats_trusted: bool = True,
     monitor: MonitorFiles | None = None,
 ) -> VecEnv:
     """Builds the environments and everything around them, in rl_zoo3's order.
@@ -56,6 +58,7 @@ def build_vec_env(
         training: False freezes the statistics and leaves rewards as they are, for evaluation.
         frame_stack: How many observations to stack; None for none.
         stats_path: Saved VecNormalize to continue with; its own arguments then replace `normalize`.
+        stats_trusted: Whether that file is read as any pickle is, which runs what is in it; see `untrusted.models`.
         monitor: Where to write the episodes; None writes none.
 
     Returns:
@@ -82,7 +85,7 @@ def build_vec_env(
         undo.callback(env.close)
         env.seed(seed)
         if monitor is not None:
-            env = EpisodeRecorder(env, monitor.folder, spec.env_id, _monitor_columns(spec), monitor.offsets)
+            env = EpisodeRecorder(env, monitor.folder, spec.env_id, _monitor_columns(spec), monitor.offsets, monitor.learners)
         env = surround(
             env,
             spec,
@@ -91,6 +94,7 @@ def build_vec_env(
             training=training,
             frame_stack=frame_stack,
             stats_path=stats_path,
+            stats_trusted=stats_trusted,
         )
         undo.pop_all()
     return env
@@ -105,12 +109,13 @@ def surround(
     training: bool = True,
     frame_stack: int | None = None,
     stats_path: Path | None = None,
+    stats_trusted: bool = True,
 ) -> VecEnv:
     """Puts the vectorised wrappers around environments; see `build_vec_env` for arguments, order and errors."""
     for wrapper, arguments in vec_env_wrappers:
         env = _wrap(spec, wrapper, env, arguments)
     if stats_path is not None:
-        env = _load_normalize(env, stats_path, training=training)
+        env = _load_normalize(env, stats_path, training=training, trusted=stats_trusted)
     elif normalize is not None:
         frozen = {} if training else {"norm_reward": False, "training": False}
         env = _wrap(spec, VecNormalize, env, {**normalize, **frozen})
@@ -133,10 +138,14 @@ def _monitor_columns(spec: EnvSpec) -> tuple[str, ...]:
     return (*spec.monitor_kwargs.get("reset_keywords", ()), *spec.monitor_kwargs.get("info_keywords", ()))
 
 
-def _load_normalize(env: VecEnv, path: Path, *, training: bool) -> VecNormalize:
+def _load_normalize(env: VecEnv, path: Path, *, training: bool, trusted: bool) -> VecNormalize:
     """Wraps the environment in a saved VecNormalize, which goes on or stands still."""
     try:
-        loaded = VecNormalize.load(str(path), env)
+        if trusted:
+            loaded = VecNormalize.load(str(path), env)
+        else:
+            loaded = read_statistics(path)
+            loaded.set_venv(env)
     except OSError as error:
         raise ConfigError(f"normalisation statistics {str(path)!r} cannot be read: {error.strerror or error}") from error
     except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError) as error:

@@ -8,6 +8,21 @@ from typing import Any
 
 from lit_sb3_ray.errors import ConfigError
 
+RAY_DEFAULTS: Mapping[str, Any] = MappingProxyType(
+    {
+        "ray_address": "",
+        "ray_num_cpus": None,
+        "ray_num_gpus": None,
+        "ray_object_store_memory": None,
+        "ray_dashboard": False,
+        "py_modules": (),
+        "working_dir": "",
+        "env_vars": (),
+    }
+)
+"""Settings of where a command is carried out. They are no part of what it does: nothing keeps them, no resume repeats them."""
+
+
 TRAIN_DEFAULTS: Mapping[str, Any] = MappingProxyType(
     {
         "algo": "ppo",
@@ -80,6 +95,9 @@ TRAIN_DEFAULTS: Mapping[str, Any] = MappingProxyType(
         "env_cpus": None,
         "env_timeout": None,
         "max_env_restarts": 3,
+        "placement": None,
+        "devices": 1,
+        **RAY_DEFAULTS,
     }
 )
 """The 43 settings rl_zoo3 has, in its order and with its names, then this package's own."""
@@ -113,6 +131,7 @@ RESUME_MAY_CHANGE = frozenset(
         "max_env_restarts",
         "n_timesteps",
         "num_threads",
+        "placement",
         "profiler",
         "progress",
         "resume",
@@ -120,6 +139,7 @@ RESUME_MAY_CHANGE = frozenset(
         "save_replay_buffer",
         "vec_env",
         "verbose",
+        *RAY_DEFAULTS,
     }
 )
 """Settings that may be given anew with `--resume`: none of them changes what has been trained so far."""
@@ -143,6 +163,7 @@ STUDY_RESUME_MAY_CHANGE = frozenset(
         "num_threads",
         "optimization_log_path",
         "optimize_hyperparameters",
+        "placement",
         "resume",
         "retrain_best",
         "sampler",
@@ -150,6 +171,7 @@ STUDY_RESUME_MAY_CHANGE = frozenset(
         "study_name",
         "time_budget",
         "verbose",
+        *RAY_DEFAULTS,
     }
 )
 """Settings of a study that may be given anew when it is gone on with: none of them changes what a trial is worth."""

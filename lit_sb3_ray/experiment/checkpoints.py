@@ -39,7 +39,11 @@ class CheckpointPlan:
 
 
 class CheckpointSaver:
-    """Saves at the first iteration boundary after each so many env steps."""
+    """Saves at the first iteration boundary after each so many env steps.
+
+    Attributes:
+        others: Writes what a checkpoint holds of further learners, and says where.
+    """
 
     def __init__(self, run: RunFolder, plan: CheckpointPlan, extra: Callable[[], dict[str, Any]]) -> None:
         """Prepares saving.
@@ -52,6 +56,7 @@ class CheckpointSaver:
         self.run = run
         self.plan = plan
         self.extra = extra
+        self.others: Callable[[], list[Path]] = list
         self.next_at = 0
 
     def mark(self) -> dict[str, Any]:
@@ -110,7 +115,7 @@ class CheckpointSaver:
         if folder not in list_checkpoints(self.run) or (marked is None and pending_files(folder)):
             home = self.run.path if marked is None else self.run.checkpoints / BOUNDARY
             extra = self.extra() if marked is None else marked
-            save_checkpoint(folder, session, extra, self.plan.buffer_limit, _noted_files(home))
+            save_checkpoint(folder, session, extra, self.plan.buffer_limit, [*_noted_files(home), *self.others()])
             logger.info("Checkpoint %s", folder)
         for old in list_checkpoints(self.run)[: -self.plan.keep]:
             # Out of sight first: a crash would leave a part of it, which looks like a whole one.

@@ -31,6 +31,7 @@ def describe(manager: ExperimentManager) -> str:
             "seed": manager.seed,
             "n_timesteps": resolved.n_timesteps,
             "device": str(manager.device),
+            **({} if manager.devices == 1 else {"learners": manager.devices}),
             "resume": None if manager.checkpoint is None else str(manager.checkpoint),
         },
         "model": {"class": resolved.algo_class, "policy": resolved.policy, **resolved.model_kwargs},

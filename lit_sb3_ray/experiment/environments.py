@@ -17,8 +17,11 @@ from lit_sb3_ray.envs.spec import EnvSpec
 from lit_sb3_ray.envs.vector import build_vec_env
 from lit_sb3_ray.experiment import run_folder
 from lit_sb3_ray.experiment.entries import file_entry, saved_entry
+from lit_sb3_ray.experiment.fitting import check_fit
+from lit_sb3_ray.experiment.origin import is_trusted_model
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.experiment.settings import ExperimentSettings
+from lit_sb3_ray.experiment.shares import share
 from lit_sb3_ray.experiment.stepping import EnvSet, Stepping, env_sets, plan
 from lit_sb3_ray.experiment.warm_start import warm_statistics
 from lit_sb3_ray.lit.evaluation import evaluation_seed
@@ -29,7 +32,7 @@ class ExperimentEnvs(ExperimentSettings):
 
     Attributes:
         default_vec_env_cls: Set in a subclass to step envs with another `VecEnv` class.
-        n_envs: Training envs.
+        n_envs: Training envs, of each learner.
         saved_hyperparams: The unprocessed hyperparameters, once read.
         trial_hyperparams: The hyperparameters of the trial that this experiment is, if it is one; they go over the file's.
         resumed_extra: What the checkpoint that is gone on from says of the run's files.
@@ -67,9 +70,9 @@ class ExperimentEnvs(ExperimentSettings):
             raw = merge(entry, trial, self.custom_hyperparams)
             overrides = self.custom_hyperparams
         resolved = resolve(raw, self.algo, where, n_timesteps=self.n_timesteps, sources=origins(trial, overrides))
-        self._resolved = resolved
+        self._resolved = share(resolved, self.given_n_envs or resolved.n_envs, self.devices)
         self.saved_hyperparams = resolved.saved
-        self.n_envs = self.given_n_envs or resolved.n_envs
+        self.n_envs = self._resolved.n_envs
         self.env_spec(eval_env=False).check()
         self.env_spec(eval_env=True).check()
         return copy_containers(raw), dict(resolved.saved)
@@ -166,7 +169,7 @@ class ExperimentEnvs(ExperimentSettings):
         Returns:
             The outermost wrapper.
         """
-        files = None if eval_env or no_log else MonitorFiles(self.run.path, self.resumed_extra.get("monitor"))
+        files = None if eval_env or no_log else MonitorFiles(self.run.path, self.resumed_extra.get("monitor"), self.devices)
         stepping = self._stepping_of(EnvSet(n_envs, eval_env))
         return build_vec_env(
             self._playing_spec(n_envs) if not eval_env else self.env_spec(eval_env=True),
@@ -177,6 +180,22 @@ class ExperimentEnvs(ExperimentSettings):
             monitor=files,
             **self._env_stack(eval_env),
         )
+
+    def try_fit(self) -> None:
+        """Tries the algorithm against the spaces of an env, which is built for that, before anything is written.
+
+        Where no env is to be in this process, that is left to whoever makes the model.
+
+        Raises:
+            ConfigError: The env cannot be built, or the hyperparameters do not suit it.
+        """
+        if self.env_timeout is not None or self.default_vec_env_cls is not None:
+            return
+        env = build_vec_env(self.env_spec(eval_env=True), 1, seed=self.seed, **self._env_stack(eval_env=True))
+        try:
+            check_fit(self.hyperparams, self.env_id, env.observation_space, env.action_space)
+        finally:
+            env.close()
 
     def uses_masking(self, env: VecEnv | None) -> bool:
         """Whether training asks the envs for action masks: as the hyperparameters say, else if they have any."""
@@ -229,6 +248,7 @@ class ExperimentEnvs(ExperimentSettings):
             "training": not eval_env,
             "frame_stack": resolved.frame_stack,
             "stats_path": None if statistics is None else statistics.absolute(),
+            "stats_trusted": statistics is None or is_trusted_model(self.trained_agent),
         }
 
     def _stepping_of(self, envs: EnvSet) -> Stepping:

@@ -6,30 +6,30 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from gymnasium import spaces
+import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 from stable_baselines3.common.callbacks import BaseCallback, LogEveryNTimesteps
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from lit_sb3_ray.config.algorithms import resolve_algorithm
-from lit_sb3_ray.config.plain import copy_containers
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment import run_folder
 from lit_sb3_ray.experiment.async_evaluations import AsyncEvaluationCallback
+from lit_sb3_ray.experiment.callbacks.stopping import hang_on_evaluations
 from lit_sb3_ray.experiment.checkpoints import latest_checkpoint, rewind
 from lit_sb3_ray.experiment.description import describe
+from lit_sb3_ray.experiment.devices import device_of_each
 from lit_sb3_ray.experiment.environments import ExperimentEnvs
 from lit_sb3_ray.experiment.evaluations import EvaluationCallback, EvaluationPlan, save_model
 from lit_sb3_ray.experiment.evaluator import EvaluatorRecipe
 from lit_sb3_ray.experiment.lock import RunLock
 from lit_sb3_ray.experiment.loggers import attach_sb3_logger
+from lit_sb3_ray.experiment.models import make_model
 from lit_sb3_ray.experiment.stepping import EnvSet
 from lit_sb3_ray.experiment.training import train
 from lit_sb3_ray.experiment.warm_start import warm_start
 from lit_sb3_ray.lit.evaluation import evaluate, evaluation_seed
-from lit_sb3_ray.lit.refusals import reason, refusing
-from lit_sb3_ray.lit.speed import construction_threads
+from lit_sb3_ray.lit.refusals import reason
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.remote_evaluator import RemoteEvaluator
@@ -77,14 +77,8 @@ class ExperimentManager(ExperimentEnvs):
             ConfigError: The hyperparameters do not suit the env.
         """
         resolved, env = self.hyperparams, self._training_env() if env is None else env
-        kwargs = copy_containers(resolved.model_kwargs)
-        if resolved.noise is not None:
-            if not isinstance(env.action_space, spaces.Box):
-                raise ConfigError(f"noise_type needs continuous actions, and {self.env_id} has {env.action_space}")
-            kwargs["action_noise"] = resolved.noise.build(int(np.prod(env.action_space.shape)))
-        options = {"seed": self.seed, "verbose": self.verbose, "device": self.device, **kwargs}
-        with refusing(f"{self.algo} on {self.env_id}"), construction_threads(self.num_threads):
-            model: BaseAlgorithm = resolved.algo_class(policy=resolved.policy, env=env, **options)
+        options = {"seed": self.seed, "verbose": self.verbose, "device": self._learner_device()}
+        model = make_model(resolved, env, options, self.num_threads, self.env_id)
         if self.checkpoint is not None:
             # The constructor has seeded the envs with the run's seed, and they would play its first episodes again.
             env.seed(self._env_seed())
@@ -96,7 +90,7 @@ class ExperimentManager(ExperimentEnvs):
         Raises:
             ConfigError: The file cannot be loaded.
         """
-        options = {"seed": self.seed, "verbose": self.verbose, "device": self.device}
+        options = {"seed": self.seed, "verbose": self.verbose, "device": self._learner_device()}
         buffers = {"truncate_last_trajectory": self.truncate_last_trajectory}
         return warm_start(Path(self.trained_agent), self.hyperparams, self._training_env(), options, **buffers)
 
@@ -112,6 +106,8 @@ class ExperimentManager(ExperimentEnvs):
         self.read_hyperparameters()
         if self.optimize_hyperparameters:
             return None
+        if self.checkpoint is None and not self.is_warm_start:
+            self.try_fit()
         self.create_log_folder()
         self._lock = self._lock or RunLock(self.run.path)
         try:
@@ -141,7 +137,7 @@ class ExperimentManager(ExperimentEnvs):
             made.append(LogEveryNTimesteps(self.log_freq))
         if self.eval_freq > 0:
             made.append(self._evaluations())
-        return made
+        return hang_on_evaluations(made)
 
     # Training
 
@@ -153,6 +149,7 @@ class ExperimentManager(ExperimentEnvs):
 
         Raises:
             NonFiniteError: Training has diverged.
+            LearnerError: One of several learners is lost.
         """
         self._lock = self._lock or RunLock(self.run.path)
         try:
@@ -210,7 +207,7 @@ class ExperimentManager(ExperimentEnvs):
             optuna.TrialPruned: The trial's pruner has ended it.
             NonFiniteError: Its training has diverged.
         """
-        from lit_sb3_ray.tuning.trial import objective
+        from lit_sb3_ray.tuning.own_study import objective
 
         return objective(self, trial)
 
@@ -256,6 +253,9 @@ class ExperimentManager(ExperimentEnvs):
         if not self.async_eval:
             self._eval_env = self.create_envs(self.n_eval_envs, eval_env=True)
             return EvaluationCallback(self._eval_env, plan, self.run, verbose=self.verbose)
+        from lit_sb3_ray.scale.connection import connect
+
+        connect(self.ray_settings)
         # Before the actor takes its CPU, all are counted together.
         self._stepping_of(EnvSet(self.n_envs, is_evaluation=False))
         recipe = EvaluatorRecipe(
@@ -269,6 +269,9 @@ class ExperimentManager(ExperimentEnvs):
         callback = AsyncEvaluationCallback.start(recipe, self.run, self.verbose)
         self._eval_env = callback.evaluator
         return callback
+
+    def _learner_device(self) -> torch.device | str:
+        return self.device if self.devices == 1 else device_of_each(self)
 
     def _training_env(self) -> VecEnv:
         if self._env is None:

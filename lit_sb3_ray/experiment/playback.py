@@ -15,6 +15,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
+class Player:
+    """A trained agent in its environments, and how it is played there.
+
+    Attributes:
+        model: The agent.
+        env: Its environments, wrapped as the agent needs them.
+        deterministic: Whether it takes the likeliest action instead of drawing one.
+        monitored: Whether episodes are told by the monitor below the wrappers, as Atari needs it; see `play`.
+    """
+
+    model: BaseAlgorithm
+    env: VecEnv
+    deterministic: bool
+    monitored: bool
+
+
+@dataclass(frozen=True)
 class Episode:
     """An episode that ended.
 

@@ -204,6 +204,8 @@ def check_writable(folder: str | Path, flag: str) -> None:
     Raises:
         ConfigError: It cannot.
     """
+    if "://" in str(folder):
+        raise ConfigError(f"{flag} {str(folder)!r} is a URL, and must be a folder here: --storage-path alone takes one")
     existing = Path(folder).absolute()
     while not existing.exists() and existing != existing.parent:
         existing = existing.parent

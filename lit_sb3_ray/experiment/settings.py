@@ -16,15 +16,18 @@ from lit_sb3_ray.config.algorithms import resolve_algorithm
 from lit_sb3_ray.envs import families
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.experiment import run_folder
+from lit_sb3_ray.experiment.arguments import RAY_DEFAULTS, train_arguments
 from lit_sb3_ray.experiment.checkpoints import latest_checkpoint
 from lit_sb3_ray.experiment.locate import check_model_file
 from lit_sb3_ray.experiment.run_folder import RunFolder
+from lit_sb3_ray.experiment.shares import check_devices
 from lit_sb3_ray.experiment.stepping import check_stepping
 from lit_sb3_ray.experiment.study_options import StudyOptions
 from lit_sb3_ray.lit.device import check_device
 from lit_sb3_ray.lit.loggers import WandbSettings, check_loggers
 from lit_sb3_ray.lit.profilers import PROFILERS
 from lit_sb3_ray.lit.settings import PRECISIONS
+from lit_sb3_ray.scale.ray_settings import RaySettings
 
 if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
@@ -99,6 +102,9 @@ class ExperimentSettings:
         env_cpus: float | None = None,
         env_timeout: float | None = None,
         max_env_restarts: int = 3,
+        placement: str | None = None,
+        ray_settings: RaySettings | None = None,
+        devices: int = 1,
         search_space: str | None = None,
         seeds_per_trial: int = 1,
         trial_objective: str = "last",
@@ -161,6 +167,9 @@ class ExperimentSettings:
             env_cpus: CPUs that Ray reserves for each env actor; None takes an equal share of the free ones, one at most.
             env_timeout: Seconds after which an env actor that does not answer is replaced; None waits for ever.
             max_env_restarts: How often each env actor may be replaced.
+            placement: Nodes of env actors: `strict-pack`, `pack` or `spread`; None is the first where one node has the room.
+            ray_settings: Which Ray to work with, and what is shipped to it; None for the one that is found or made.
+            devices: Learners, with a device and a share of the envs each; this process is the first of them.
             search_space: A study's search space: a YAML file or `pkg.mod:function`; None for the algorithm's own.
             seeds_per_trial: Seeds that each trial of a study trains with; its value is the mean over them.
             trial_objective: What a trial is worth: `last`, `best` or `mean:K`, of its evaluations.
@@ -189,7 +198,8 @@ class ExperimentSettings:
         self.profiler, self.keep_checkpoints, self.log_freq = profiler, keep_checkpoints, log_freq
         self.num_threads, self.gym_packages, self.async_eval = num_threads, tuple(gym_packages), async_eval
         self.envs_per_actor, self.env_cpus = envs_per_actor, env_cpus
-        self.env_timeout, self.max_env_restarts = env_timeout, max_env_restarts
+        self.env_timeout, self.max_env_restarts, self.placement = env_timeout, max_env_restarts, placement
+        self.ray_settings, self.devices = ray_settings or RaySettings(), devices
         self.search_space, self.seeds_per_trial = search_space, seeds_per_trial
         self.trial_objective, self.study_options = trial_objective, study_options or StudyOptions()
         self.loggers = list(dict.fromkeys([*(loggers or ()), *(["tensorboard"] if tensorboard_log else [])]))
@@ -225,8 +235,16 @@ class ExperimentSettings:
             "env_cpus": self.env_cpus,
             "env_timeout": self.env_timeout,
             "max_env_restarts": self.max_env_restarts,
+            "placement": self.placement,
+            "devices": self.devices,
         }
-        return {**self.args, **known}
+        elsewhere = {name: value for name, value in train_arguments(RAY_DEFAULTS).items() if name in RAY_DEFAULTS}
+        return {**self.args, **known, **{name: value for name, value in elsewhere.items() if name in self.args}}
+
+    def _check_device(self) -> None:
+        # Trials find the GPUs that they are given where those are, which need not be here.
+        if not self.optimize_hyperparameters or self.study_options.gpus_per_trial <= 0:
+            check_device(self.device)
 
     def _check_callbacks(self) -> None:
         for callback in self.callbacks:
@@ -235,9 +253,11 @@ class ExperimentSettings:
 
     def _check(self) -> None:
         """Refuses what can be seen to be wrong before anything is read or built."""
+        self.ray_settings.make_importable()
         resolve_algorithm(self.algo)
         families.register_env(self.env_id, self.gym_packages)
         check_stepping(self)
+        check_devices(self.devices, studies=self.optimize_hyperparameters)
         if self.async_eval and self.optimize_hyperparameters:
             raise ConfigError("--async-eval with a study: a trial goes on or ends by its evaluation, and so waits for it")
         self._check_callbacks()
@@ -254,7 +274,7 @@ class ExperimentSettings:
         if self.n_eval_envs < 1 or self.n_eval_episodes < 1:
             raise ConfigError("n_eval_envs and n_eval_episodes must be at least 1")
         check_loggers([name for name in self.loggers if isinstance(name, str)])
-        check_device(self.device)
+        self._check_device()
         if self.is_warm_start:
             check_model_file(self.trained_agent, "-i")
         run_folder.check_writable(self.log_folder if self._run is None else self._run.path, "--log-folder")

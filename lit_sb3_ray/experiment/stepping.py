@@ -16,6 +16,7 @@ from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
 
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.lit.refusals import reason
+from lit_sb3_ray.scale.placement import STRICT_PACK, check_placement
 from lit_sb3_ray.scale.processors import Cores, usable_cpus
 from lit_sb3_ray.vec.choosing import RAY_START_S, Prospect, choose, measure
 from lit_sb3_ray.vec.grouping import EnvsPerActor, Grouping
@@ -69,6 +70,7 @@ def check_stepping(settings: ExperimentSettings) -> None:
     """
     if settings.vec_env_type not in VEC_ENV_TYPES:
         raise unknown("vec_env_type", settings.vec_env_type, VEC_ENV_TYPES)
+    check_placement(settings.placement)
     per_actor, cpus, timeout = settings.envs_per_actor, settings.env_cpus, settings.env_timeout
     if per_actor not in (None, "auto") and (type(per_actor) is not int or per_actor < 1):
         raise ConfigError(f"envs_per_actor must be 'auto' or a positive integer, not {per_actor!r}")
@@ -104,8 +106,7 @@ def plan(manager: ExperimentEnvs, sets: Sequence[EnvSet], others: Sequence[Reque
         What steps each set.
 
     Raises:
-        ConfigError: Ray can never have the CPUs; the message has the numbers.
-        ConnectionError: The cluster that `RAY_ADDRESS` names does not answer.
+        ConfigError: Ray can never have the CPUs; the message has the numbers. Or a cluster that was named does not answer.
     """
     if manager.default_vec_env_cls is not None:
         return dict.fromkeys(sets, Stepping(manager.default_vec_env_cls, manager.vec_env_kwargs))
@@ -115,7 +116,7 @@ def plan(manager: ExperimentEnvs, sets: Sequence[EnvSet], others: Sequence[Reque
         groupings = _chosen(manager, sets)
     else:
         groupings = _asked_for(manager, sets)
-    return _in_actors(manager, groupings, [*others, *_evaluation(manager, sets)])
+    return _in_actors(manager, groupings, [*others, *_evaluation(manager, sets), *_learners(manager, sets)])
 
 
 def named(manager: ExperimentEnvs) -> str:
@@ -150,21 +151,25 @@ def env_actor_cpus(manager: ExperimentEnvs, most: float) -> float:
     in_actors = manager.vec_env_type in ("ray", "subproc") or manager.env_timeout is not None
     if manager.default_vec_env_cls is not None or manager.vec_env_type == "dummy" or not in_actors:
         return 0.0
-    cpus, per_actor = manager.env_cpus or 1.0, manager.envs_per_actor
+    total = env_actors(manager) * (manager.env_cpus or 1.0)
+    is_settled = manager.env_cpus is not None or isinstance(manager.envs_per_actor, int)
+    return total if is_settled else min(total, float(math.floor(most)))
+
+
+def env_actors(manager: ExperimentEnvs) -> int:
+    """Counts the env actors that an experiment has at most, those of evaluation included."""
+    per_actor, sets = manager.envs_per_actor, env_sets(manager)
     if isinstance(per_actor, int):
-        actors = sum(-(-envs.n_envs // per_actor) for envs in env_sets(manager))
-    else:
-        # One share of each set stays with the learner, unless its steps have a time limit.
-        actors = sum(envs.n_envs - (manager.env_timeout is None) for envs in env_sets(manager))
-    is_settled = manager.env_cpus is not None or isinstance(per_actor, int)
-    return actors * cpus if is_settled else min(actors * cpus, float(math.floor(most)))
+        return sum(-(-envs.n_envs // per_actor) for envs in sets)
+    # One share of each set stays with the learner, unless its steps have a time limit.
+    return sum(envs.n_envs - (manager.env_timeout is None) for envs in sets)
 
 
 def _chosen(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Grouping | None]:
     """Measures the environment and chooses for each set; an environment alone stays in this process."""
     groupings: dict[EnvSet, Grouping | None] = dict.fromkeys(sets)
     several = [envs for envs in sets if envs.n_envs > 1]
-    cores = _cores() if several else Cores(1)
+    cores = _cores(here=manager.placement == STRICT_PACK).shared(manager.devices) if several else Cores(1)
     if not several or (cores.here + cores.elsewhere < 2 and manager.envs_per_actor in (None, "auto")):
         return groupings
     try:
@@ -184,9 +189,13 @@ def _chosen(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Gro
 
 
 def _asked_for(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Grouping | None]:
+    from lit_sb3_ray.scale.connection import connect
     from lit_sb3_ray.vec.planning import plan_grouping
 
-    return {envs: plan_grouping(envs.n_envs, _per_actor(manager), manager.env_timeout) for envs in sets}
+    if manager.env_timeout is not None or any(envs.n_envs > 1 for envs in sets) or manager.envs_per_actor is not None:
+        connect(manager.ray_settings)
+    options = (_per_actor(manager), manager.env_timeout, manager.placement)
+    return {envs: plan_grouping(envs.n_envs, *options) for envs in sets}
 
 
 def _in_actors(
@@ -199,13 +208,17 @@ def _in_actors(
         from lit_sb3_ray.scale.connection import connect
         from lit_sb3_ray.scale.resources import Request, cpu_supply, grant
 
-        connect()
+        connect(manager.ray_settings)
         asking = [envs for envs, count in actors.items() if count]
         requests = [
-            Request(f"env actors for {'evaluation' if envs.is_evaluation else 'training'}", actors[envs], manager.env_cpus)
+            Request(f"env actors for {'evaluation' if envs.is_evaluation else 'training'}", count, manager.env_cpus)
             for envs in asking
+            for count in [actors[envs] * (1 if envs.is_evaluation else manager.devices)]
         ]
-        granted = grant([*requests, *others], cpu_supply(), _REMEDY)
+        # What evaluates beside the training may be on another node.
+        supply = cpu_supply(here=manager.placement == STRICT_PACK and not others)
+        remedy = _REMEDY if manager.devices == 1 else f"lower --devices or --num-threads, {_REMEDY}"
+        granted = grant([*requests, *others], supply, remedy)
         cpus.update(zip(asking, granted[: len(asking)], strict=True))
     return {envs: _stepping(manager, grouping, cpus[envs]) for envs, grouping in groupings.items()}
 
@@ -219,6 +232,15 @@ def _evaluation(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> list[Request
     return [evaluation_request()]
 
 
+def _learners(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> list[Request]:
+    """The learners beside this process, if there are any."""
+    if manager.devices == 1 or all(envs.is_evaluation for envs in sets):
+        return []
+    from lit_sb3_ray.scale.resources import Request
+
+    return [Request("learners", manager.devices - 1, float(max(1, manager.num_threads)))]
+
+
 def _stepping(manager: ExperimentEnvs, grouping: Grouping | None, cpus: float | None) -> Stepping:
     if grouping is None:
         return Stepping(DummyVecEnv, manager.vec_env_kwargs)
@@ -229,6 +251,7 @@ def _stepping(manager: ExperimentEnvs, grouping: Grouping | None, cpus: float | 
         "num_cpus_per_actor": cpus,
         "step_timeout": manager.env_timeout,
         "max_restarts": manager.max_env_restarts,
+        "placement": manager.placement,
     }
     return Stepping(RayVecEnv, {**settings, **manager.vec_env_kwargs})
 
@@ -254,13 +277,13 @@ def _is_connected() -> bool:
     return ray is not None and bool(ray.is_initialized())
 
 
-def _cores() -> Cores:
+def _cores(*, here: bool) -> Cores:
     """The processors for environments: what Ray has free if this process is connected to one, else what this machine has."""
     if not _is_connected():
         return Cores(usable_cpus())
     from lit_sb3_ray.scale.resources import cpu_supply, free_cores
 
-    return free_cores(cpu_supply())
+    return free_cores(cpu_supply(here=here))
 
 
 def _tell(manager: ExperimentEnvs, text: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -16,7 +17,7 @@ class StudyOptions:
 
     Attributes:
         cpus_per_trial: CPUs that Ray reserves for a trial's learner.
-        gpus_per_trial: GPUs, or a fraction of one, for a trial's learner.
+        gpus_per_trial: 1 for a GPU, or a fraction of one, for a trial's learner; more would be idle.
         max_failures: How often a trial whose actor was lost goes on from its last checkpoint.
         time_budget: Seconds after which the study ends in good order; None for no limit.
         entrance: `new` begins a study; `resume` goes on with one whose driver is dead; `join` works on one whose driver lives.
@@ -42,12 +43,13 @@ class StudyOptions:
         Raises:
             ConfigError: A number that is out of its range.
         """
-        if self.cpus_per_trial <= 0:
-            raise ConfigError(f"--cpus-per-trial must be positive, not {self.cpus_per_trial:g}")
-        if self.gpus_per_trial < 0:
+        # Ray counts in ten-thousandths.
+        if not 1e-4 <= self.cpus_per_trial < math.inf:
+            raise ConfigError(f"--cpus-per-trial must be a number of CPUs, 0.0001 or more, not {self.cpus_per_trial:g}")
+        if not self.gpus_per_trial >= 0:
             raise ConfigError(f"--gpus-per-trial must not be negative, not {self.gpus_per_trial:g}")
-        if self.gpus_per_trial > 1 and self.gpus_per_trial % 1:
-            raise ConfigError(f"--gpus-per-trial {self.gpus_per_trial:g}: above 1 only whole GPUs can be given")
+        if self.gpus_per_trial > 1:
+            raise ConfigError(f"--gpus-per-trial {self.gpus_per_trial:g}: a trial trains on one GPU; give 1, or a part of one")
         if self.max_failures < 0 or self.retrain_best < 0:
             raise ConfigError("--max-failures and --retrain-best must not be negative")
         if not self.checkpoint_every >= 0:

@@ -15,6 +15,8 @@ from lit_sb3_ray.envs.monitor import find_recorder
 from lit_sb3_ray.experiment import own_loop, run_folder
 from lit_sb3_ray.experiment.async_evaluations import LastEvaluations, discard_copies, find_async_evaluations
 from lit_sb3_ray.experiment.checkpoints import CheckpointPlan, CheckpointSaver
+from lit_sb3_ray.experiment.devices import threads_of_each
+from lit_sb3_ray.experiment.learners import together
 from lit_sb3_ray.experiment.loggers import lightning_loggers, tensorboard_folder
 from lit_sb3_ray.experiment.provenance import provenance
 from lit_sb3_ray.experiment.run_folder import pending_files
@@ -25,6 +27,7 @@ from lit_sb3_ray.lit.iteration import Session, is_driven, takes_masks
 from lit_sb3_ray.lit.loggers import finishing_wandb
 from lit_sb3_ray.lit.profilers import make_profiler
 from lit_sb3_ray.lit.speed import fit_threads
+from lit_sb3_ray.scale.metrics import Run
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.manager import ExperimentManager
@@ -45,8 +48,10 @@ def train(manager: ExperimentManager, model: BaseAlgorithm) -> int | None:
 
     Raises:
         NonFiniteError: Training has diverged.
+        LearnerError: One of several learners is lost.
     """
     module, board = RLModule(model), _tensorboard(manager, model)
+    Run.name = f"{manager.algo}/{manager.run.name}"
 
     def extra() -> dict[str, Any]:
         return {"monitor": _monitor_offsets(model), "tensorboard": _within(board, manager.run.path)}
@@ -56,8 +61,9 @@ def train(manager: ExperimentManager, model: BaseAlgorithm) -> int | None:
     module.extra, module.at_boundary = saver.mark, saver.save_if_due
     threads = torch.get_num_threads()
     try:
-        _tell_start(manager, model, fit_threads(model, manager.num_threads))
-        with SignalStop(module.guard) as signals, finishing_wandb(manager.loggers):
+        num_threads = manager.num_threads if manager.devices == 1 else threads_of_each(manager)
+        _tell_start(manager, model, fit_threads(model, num_threads))
+        with SignalStop(module.guard) as signals, finishing_wandb(manager.loggers), together(manager, module, saver):
             trainer = _trainer(manager, model, board, [signals, *_last_evaluations(manager, module)])
             if is_driven(model):
                 trainer.fit(module, ckpt_path=manager.checkpoint)

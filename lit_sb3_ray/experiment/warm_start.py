@@ -11,10 +11,15 @@ from stable_baselines3.common.vec_env import VecEnv
 
 from lit_sb3_ray.config.hyperparams import Hyperparams
 from lit_sb3_ray.config.plain import copy_containers
+from lit_sb3_ray.experiment.origin import is_trusted_model
 from lit_sb3_ray.experiment.run_folder import FINAL_BUFFER, RunFolder
 from lit_sb3_ray.lit.refusals import refusing
+from lit_sb3_ray.untrusted.models import read_custom_objects
 
 logger = logging.getLogger(__name__)
+
+REMADE = ("lr_schedule", "exploration_schedule")
+"""Functions that every model makes anew as it is loaded."""
 
 
 def warm_start(
@@ -30,14 +35,18 @@ def warm_start(
         truncate_last_trajectory: Take a HER buffer's last trajectory as ended.
 
     Raises:
-        ConfigError: The file cannot be loaded.
+        ConfigError: The file cannot be loaded, or was downloaded and holds what is not read from others' files.
     """
-    logger.info("Warm start from %s: counters and schedules begin anew (--resume continues a run instead)", path)
     kwargs = {name: value for name, value in hyperparams.model_kwargs.items() if name != "policy_kwargs"}
+    objects = None
+    if not is_trusted_model(path):
+        # The model makes these anew, or the hyperparameters say them.
+        objects = read_custom_objects(path, dict.fromkeys((*REMADE, *kwargs)))
     with refusing(f"-i {str(path)!r} cannot be loaded"):
         model: BaseAlgorithm = hyperparams.algo_class.load(
-            path, env=env, tensorboard_log=None, **options, **copy_containers(kwargs)
+            path, env=env, tensorboard_log=None, custom_objects=objects, **options, **copy_containers(kwargs)
         )
+    logger.info("Warm start from %s: counters and schedules begin anew (--resume continues a run instead)", path)
     buffer = path.with_name(FINAL_BUFFER)
     if buffer.exists() and hasattr(model, "load_replay_buffer"):
         with refusing(f"{str(buffer)!r}, the replay buffer beside -i, cannot be loaded"):

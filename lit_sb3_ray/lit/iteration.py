@@ -58,6 +58,8 @@ class Session:
         autocast: Makes the context that `train()` runs under, for mixed precision.
         profile: Makes a context that times the named action.
         async_eval: What plays ARS's candidates in its place, as its `learn()` takes it; None for ARS itself.
+        agree: Told after a rollout whether this learner goes on; answers whether all learners of the run do.
+        learners: How many learners the run has.
         iteration: Iterations done.
         stopped: Whether a callback has ended training.
     """
@@ -70,6 +72,8 @@ class Session:
     autocast: Callable[[], AbstractContextManager[Any]] = nullcontext
     profile: Profile = no_profile
     async_eval: Any = None
+    agree: Callable[[bool], bool] = bool
+    learners: int = 1
     iteration: int = 0
     stopped: bool = False
     advance: Callable[[Session], bool] = field(init=False)
@@ -183,7 +187,7 @@ def _on_policy_iteration(session: Session) -> bool:
             n_rollout_steps=algorithm.n_steps,
             **session.collect_options,
         )
-    if not going:
+    if not session.agree(going):
         return False
     session.iteration += 1
     algorithm._update_current_progress_remaining(algorithm.num_timesteps, session.total_timesteps)
@@ -206,11 +210,12 @@ def _off_policy_iteration(session: Session) -> bool:
             replay_buffer=algorithm.replay_buffer,
             log_interval=session.log_interval,
         )
-    if not rollout.continue_training:
+    if not session.agree(rollout.continue_training):
         return False
     session.iteration += 1
     if algorithm.num_timesteps > algorithm.learning_starts:
-        gradient_steps = algorithm.gradient_steps if algorithm.gradient_steps >= 0 else rollout.episode_timesteps
+        collected = rollout.episode_timesteps * session.learners
+        gradient_steps = algorithm.gradient_steps if algorithm.gradient_steps >= 0 else collected
         if gradient_steps > 0:
             with session.profile("train"), session.autocast():
                 algorithm.train(batch_size=algorithm.batch_size, gradient_steps=gradient_steps)

@@ -18,6 +18,7 @@ from lit_sb3_ray.lit.stop import Interrupted, StopGuard
 
 if TYPE_CHECKING:
     from lit_sb3_ray.lit.checkpoint import Training
+    from lit_sb3_ray.lit.data_parallel import DataParallel
     from lit_sb3_ray.lit.iteration import Session
     from lit_sb3_ray.lit.loggers import LightningWriter
     from lit_sb3_ray.lit.state import Snapshot
@@ -53,6 +54,7 @@ class RLModule(pl.LightningModule):
         guard: Through which a stop is asked for.
         extra: Called at a boundary for further entries of the snapshot; see `Snapshot.extra`.
         at_boundary: Called after every iteration; says whether it has saved the state.
+        parallel: This learner's part in a run of several; None for a run of one.
     """
 
     def __init__(self, algorithm: BaseAlgorithm) -> None:
@@ -69,6 +71,7 @@ class RLModule(pl.LightningModule):
         self.guard = StopGuard()
         self.extra: Callable[[], dict[str, Any]] = dict
         self.at_boundary: Callable[[Session], bool] = _saves_nothing
+        self.parallel: DataParallel | None = None
         self.until = 0
 
     @property
@@ -102,7 +105,9 @@ class RLModule(pl.LightningModule):
 
     def _iterate(self, session: Session) -> None:
         guard = self.guard
-        self.take_snapshot(session)
+        if not self._begin_iteration(session):
+            session.stopped = True
+            return
         begun = time.monotonic()
         try:
             guard.running = True
@@ -114,12 +119,28 @@ class RLModule(pl.LightningModule):
             guard.running = False
         guard.seconds = time.monotonic() - begun
         if guard.cut:
+            if self.parallel is not None:
+                self.parallel.give_up()
             self.go_back(session)
             session.stopped = False
         elif not session.stopped:
             check_finite(self.algorithm, session.iteration)
         if not guard.requested and self.at_boundary(session):
             guard.stale = True
+
+    def _begin_iteration(self, session: Session) -> bool:
+        """Copies the state if need be, and waits for the other learners; False when they go no further."""
+        parallel = self.parallel
+        if parallel is None:
+            self.take_snapshot(session)
+            return True
+        due = self.guard.wants_snapshot(time.monotonic())
+        if not parallel.next_iteration(session, due):
+            return False
+        if due:
+            self._copy_state(session)
+            parallel.mark(session)
+        return True
 
     def on_train_batch_end(self, outputs: Any, batch: int, batch_idx: int) -> None:
         """Calls the callbacks' `on_validation_end` after an evaluation, as if Lightning had validated.
@@ -189,10 +210,13 @@ class RLModule(pl.LightningModule):
         Args:
             training: The training.
         """
+        if self.guard.wants_snapshot(time.monotonic()):
+            self._copy_state(training)
+
+    def _copy_state(self, training: Training) -> None:
         guard, now = self.guard, time.monotonic()
-        if guard.wants_snapshot(now):
-            guard.snapshot = capture(self.algorithm, training.callback, training.iteration, self.extra())
-            guard.stale, guard.taken, guard.cost = False, now, time.monotonic() - now
+        guard.snapshot = capture(self.algorithm, training.callback, training.iteration, self.extra())
+        guard.stale, guard.taken, guard.cost = False, now, time.monotonic() - now
 
     def go_back(self, training: Training) -> None:
         """Puts the copied state back into a training whose iteration was cut.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import pickle
+import re
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ REFUSALS = (
     *(AssertionError, AttributeError, EOFError, ImportError, LookupError, MemoryError, OSError, RuntimeError, TypeError),
     *(ValueError, pickle.PickleError, zipfile.BadZipFile, zlib.error),
 )
+# How Python writes a class; its own name is enough.
+_CLASS = re.compile(r"<class '(?:[\w.]+\.)?(\w+)'>")
 _TELLING = (AssertionError, ImportError, OSError, RuntimeError, ValueError, zipfile.BadZipFile)
 
 
@@ -41,7 +44,7 @@ def refusing(problem: str) -> Iterator[None]:
 
 def reason(error: BaseException) -> str:
     """An error in one line, with its name where its text alone says little, such as a missing key's."""
-    text, name = " ".join(str(error).split()), type(error).__name__
+    text, name = _CLASS.sub(r"\1", " ".join(str(error).split())), type(error).__name__
     if not text:
         return name
     return text if isinstance(error, _TELLING) else f"{name}: {text}"

@@ -25,6 +25,7 @@ from lit_sb3_ray.lit.settings import DEFAULTS, check_settings, own_environment
 from lit_sb3_ray.lit.slices import SliceEnd
 from lit_sb3_ray.lit.speed import faster, use_fused_optimizers
 from lit_sb3_ray.lit.stop import StopStep
+from lit_sb3_ray.scale.telemetry import observed
 
 logger = logging.getLogger(__name__)
 
@@ -337,21 +338,26 @@ class RLTrainer(pl.Trainer):
         default = iteration.default_log_interval(algorithm)
         # Before the envs are reset, which already changes running statistics.
         async_eval = self.async_eval or candidate_workers(algorithm)
+        parallel = module.parallel
+        if parallel is not None:
+            parallel.begin(algorithm)
         module.session = iteration.start(
             algorithm,
             self.max_env_steps,
-            [*self.sb3_callbacks(), StopStep(module.guard)],
+            [*([] if parallel is None else [parallel.tally]), *self.sb3_callbacks(), StopStep(module.guard)],
             log_interval=default if self.log_interval == -1 else self.log_interval,
             run_name=self.run_name,
             reset_num_timesteps=self.reset_num_timesteps and ckpt_path is None,
             use_masking=self.use_masking,
         )
         module.session.async_eval = async_eval
-        module.session.profile = trainer.profiler.profile
+        module.session.profile = observed(trainer.profiler.profile, lambda: module.num_timesteps)
         module.autocast_training(self.train_precision)
         module.writer = LightningWriter(self)
         algorithm.logger.output_formats.append(module.writer)
         if self.fast:
             use_fused_optimizers(algorithm)
+        if parallel is not None:
+            parallel.join(module.session)
         if ckpt_path is not None:
             checkpoint.restore_session(Path(ckpt_path), module.session)

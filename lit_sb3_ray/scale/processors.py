@@ -21,6 +21,10 @@ class Cores:
     here: int
     elsewhere: int = 0
 
+    def shared(self, learners: int) -> Cores:
+        """What one of some learners has of them, as if all were on this node."""
+        return self if learners == 1 else Cores(max(1, self.here // learners), self.elsewhere // learners)
+
 
 def usable_cpus() -> int:
     """Counts the processors that this process may keep busy: those it may run on, or fewer by a container's quota."""

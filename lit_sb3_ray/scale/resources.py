@@ -47,6 +47,7 @@ class Supply:
         pool: What the parts belong to, for messages.
         group: The placement group they belong to; None when actors may go anywhere.
         nodes: The nodes that the parts are, by Ray's ids; empty when they are no nodes.
+        is_fixed: Whether it stays as it is even where the cluster grows.
     """
 
     totals: tuple[float, ...]
@@ -54,6 +55,7 @@ class Supply:
     pool: str
     group: PlacementGroup | None = None
     nodes: tuple[str, ...] = ()
+    is_fixed: bool = False
 
     def rooms(self, cpus: float) -> tuple[int, ...]:
         """Counts the actors of `cpus` CPUs each that fit into what is free, part by part."""
@@ -86,15 +88,18 @@ class Releases:
         cls.last = time.monotonic()
 
 
-def cpu_supply() -> Supply:
+def cpu_supply(*, here: bool = False) -> Supply:
     """Counts the CPUs that this process can put actors on.
+
+    Args:
+        here: Whether only those of this node count, where it runs in no placement group.
 
     Returns:
         Those of its placement group, less its own share, when it runs in one; those of the cluster otherwise.
     """
     group = get_current_placement_group()
     while True:
-        supply = _cluster() if group is None else _reserved(group)
+        supply = _cluster(this_node() if here else None) if group is None else _reserved(group)
         if sum(supply.free) >= sum(supply.totals) or time.monotonic() > Releases.last + _LAG_S:
             return supply
         time.sleep(_LOOK_AGAIN_S)
@@ -125,7 +130,7 @@ def grant(requests: Sequence[Request], supply: Supply, remedy: str) -> list[floa
     granted = [share if request.cpus is None else request.cpus for request in requests]
     settled = [replace(request, cpus=cpus) for request, cpus in zip(requests, granted, strict=True)]
     sizes = [size for request, size in zip(requests, granted, strict=True) for _ in range(request.actors)]
-    if _place(sizes, supply.totals) is None and (supply.group is not None or not may_grow()):
+    if _place(sizes, supply.totals) is None and (supply.is_fixed or not may_grow()):
         raise ConfigError(f"{numbers(settled, supply)}: {remedy}")
     return granted
 
@@ -160,15 +165,16 @@ def this_node() -> str:
     return node
 
 
-def _cluster() -> Supply:
-    nodes = ray.nodes()  # type: ignore[no-untyped-call]
-    totals = {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in nodes if node["Alive"]}
+def _cluster(only: str | None) -> Supply:
+    nodes = [node for node in ray.nodes() if node["Alive"] and only in (None, node["NodeID"])]  # type: ignore[no-untyped-call]
+    totals = {node["NodeID"]: node["Resources"].get("CPU", 0.0) for node in nodes}
     free = available_resources_per_node()  # type: ignore[no-untyped-call]
     return Supply(
         totals=tuple(totals.values()),
         free=tuple(free.get(node, {}).get("CPU", 0.0) for node in totals),
-        pool="Ray",
+        pool="Ray" if only is None else "this node of Ray",
         nodes=tuple(totals),
+        is_fixed=only is not None,
     )
 
 
@@ -184,7 +190,7 @@ def _reserved(group: PlacementGroup) -> Supply:
         free.append(available.get(name, 0.0))
     if not any(name.startswith("CPU_group_") for name in own) and totals:
         totals[0] -= own.get("CPU", 0.0)
-    return Supply(totals=tuple(totals), free=tuple(free), pool="the trial's placement group", group=group)
+    return Supply(totals=tuple(totals), free=tuple(free), pool="the trial's placement group", group=group, is_fixed=True)
 
 
 def _even_share(parts: Sequence[float], actors: int) -> float:

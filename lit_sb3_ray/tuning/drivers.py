@@ -111,6 +111,12 @@ def enter(study: Study, entrance: Entrance, where: str) -> Lease:
     Raises:
         ConfigError: The study exists, or is worked on, and this was not asked for.
     """
+    check_entrance(study, entrance, where)
+    return Lease(study, len(drivers_of(study)))
+
+
+def check_entrance(study: Study, entrance: Entrance, where: str) -> None:
+    """Looks whether this process may become a driver of a study; see `enter`."""
     drivers = drivers_of(study)
     living = [driver for driver in drivers if driver.alive]
     # Rows that only wait have been put there for this study to begin with.
@@ -123,7 +129,6 @@ def enter(study: Study, entrance: Entrance, where: str) -> Lease:
         raise ConfigError(f"{where} is worked on by {living[-1].told()}: --join works beside it, `stop` ends it")
     if entrance == "join" and not living:
         raise ConfigError(f"nobody works on {where}: --resume goes on with it")
-    return Lease(study, len(drivers))
 
 
 def request_stop(study: Study) -> list[Driver]:

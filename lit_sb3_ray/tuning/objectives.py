@@ -10,22 +10,27 @@ from lit_sb3_ray.errors import ConfigError
 OBJECTIVES = ("last", "best", "mean:K")
 
 
-def check_objective(objective: str) -> str:
+def check_objective(objective: str, evaluations: int | None = None) -> str:
     """Checks the name of an objective.
 
     Args:
         objective: `last`, `best`, or `mean:K` for the mean of the last K evaluations.
+        evaluations: How many evaluations a trial has; None where that is not known yet.
 
     Returns:
         It.
 
     Raises:
-        ConfigError: It is none.
+        ConfigError: It is none, or takes more evaluations than there are.
     """
     kind, _, number = objective.partition(":")
     if objective in ("last", "best"):
         return objective
     if kind == "mean" and number.isdecimal() and int(number) > 0:
+        if evaluations is not None and int(number) > evaluations:
+            raise ConfigError(
+                f"--objective {objective}: a trial has {evaluations} evaluation{'s' * (evaluations > 1)} (--n-evaluations)"
+            )
         return objective
     raise ConfigError(f"--objective {objective!r} is none of {', '.join(OBJECTIVES)} (K at least 1)")
 

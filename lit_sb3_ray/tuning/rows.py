@@ -40,11 +40,17 @@ def is_broken_off(row: FrozenTrial) -> bool:
     return row.state.name == FAIL and FAILURE not in row.user_attrs and SURPLUS not in row.user_attrs
 
 
+def each_once(rows: Iterable[FrozenTrial]) -> list[FrozenTrial]:
+    """Finds the row in which each trial stands now: none that another row goes on with, and none beyond the study's total."""
+    rows = list(rows)
+    # In a study of another system's, these attributes may be anything.
+    continued = {number for row in rows if isinstance(number := row.user_attrs.get(CONTINUES), int)}
+    return [row for row in rows if row.state.name != FAIL or not (row.number in continued or SURPLUS in row.user_attrs)]
+
+
 def to_continue(rows: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """Finds the rows that were broken off and that no other row goes on with."""
-    rows = list(rows)
-    continued = {row.user_attrs.get(CONTINUES) for row in rows}
-    return [row for row in rows if is_broken_off(row) and row.number not in continued and row.params]
+    return [row for row in each_once(rows) if is_broken_off(row) and row.params]
 
 
 def break_off(study: Study, row: FrozenTrial) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from os.path import abspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,35 +16,39 @@ from ray import tune
 from rich.console import Console
 
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.experiment.stepping import env_actor_cpus
+from lit_sb3_ray.experiment.stepping import env_actor_cpus, env_actors
 from lit_sb3_ray.lit.quiet import quieter
+from lit_sb3_ray.scale.autoscaling import may_grow
 from lit_sb3_ray.scale.connection import connect
+from lit_sb3_ray.scale.forecast import coming_nodes
 from lit_sb3_ray.scale.nodes import node_resources
-from lit_sb3_ray.scale.shared_storage import check_shared
+from lit_sb3_ray.scale.placement import PACK, SPREAD
+from lit_sb3_ray.scale.remote_folder import is_url
+from lit_sb3_ray.scale.shared_storage import blind_nodes, check_shared
 from lit_sb3_ray.tuning.disk import check_disk
 from lit_sb3_ray.tuning.drawing import draw
 from lit_sb3_ray.tuning.live import LiveTable
 from lit_sb3_ray.tuning.process import Process
 from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
-from lit_sb3_ray.tuning.schedule.population import MemberSpace, build_pbt, find_members
+from lit_sb3_ray.tuning.schedule.judge import Judge
+from lit_sb3_ray.tuning.schedule.population import MemberSpace, PopulationTraining, build_pbt, find_members
 from lit_sb3_ray.tuning.schedule.schedulers import build_scheduler, original_number, recorded_rows, restore_rungs
 from lit_sb3_ray.tuning.search import StudySearch
 from lit_sb3_ray.tuning.study_folder import OUTPUT, TRIALS
 from lit_sb3_ray.tuning.trainable import METRIC, NUMBER, ExperimentTrial, TrialPlan
-from lit_sb3_ray.tuning.trial import TrialMaker, packed
+from lit_sb3_ray.tuning.trial_maker import TrialMaker, packed
 from lit_sb3_ray.tuning.trial_resources import trial_request, trials_at_once
 from lit_sb3_ray.tuning.watch import StudyEnd, Watch
 
 if TYPE_CHECKING:
     from optuna import Study
     from ray.tune.experiment import Trial
-    from ray.tune.schedulers import TrialScheduler
 
     from lit_sb3_ray.experiment.manager import ExperimentManager
     from lit_sb3_ray.experiment.signals import SignalStop
     from lit_sb3_ray.experiment.study_options import StudyOptions
+    from lit_sb3_ray.tuning.opening import OpenStudy
     from lit_sb3_ray.tuning.space.search_space import SearchSpace
-    from lit_sb3_ray.tuning.study import OpenStudy
 
 logger = logging.getLogger(__name__)
 
@@ -69,10 +75,12 @@ class Room:
     Attributes:
         request: What each of them asks for.
         at_once: How many run at the same time.
+        has_output: Whether all of them can write into the study's folder what they print.
     """
 
     request: tune.PlacementGroupFactory
     at_once: int
+    has_output: bool = True
 
 
 def find_room(manager: ExperimentManager) -> Room:
@@ -83,15 +91,39 @@ def find_room(manager: ExperimentManager) -> Room:
     """
     for name, value in TUNE_SETTINGS.items():
         os.environ.setdefault(name, value)
-    connect()
     options = manager.study_options
-    most = max((node.get("CPU", 0.0) for node in node_resources()), default=0.0) - options.cpus_per_trial
-    request = trial_request(options, env_actor_cpus(manager, most))
-    at_once = trials_at_once(request, manager.n_jobs)
-    home = options.storage_path or manager.log_folder
+    if options.gpus_per_trial <= 0 and str(manager.device).startswith("cuda"):
+        raise ConfigError(f"--device {manager.device}: a trial has a GPU, or a part of one, with --gpus-per-trial")
+    coming = coming_nodes(manager.ray_settings)
+    if coming is not None:
+        trials_at_once(_request(manager, coming), manager.n_jobs, coming)
+    connect(manager.ray_settings)
+    nodes = node_resources()
+    request = _request(manager, nodes)
+    at_once = trials_at_once(request, manager.n_jobs, nodes, may_grow())
+    home = trials_home(options) or manager.log_folder
     check_shared(home, "--storage-path")
+    if manager.optimization_log_path:
+        check_shared(manager.optimization_log_path, "--optimization-log-path")
+    if options.retrain_best:
+        check_shared(manager.log_folder, "--log-folder")
     check_disk(manager, home, at_once)
-    return Room(request, at_once)
+    return Room(request, at_once, not options.storage_path or not blind_nodes(manager.log_folder, "--log-folder"))
+
+
+def trials_home(options: StudyOptions) -> str:
+    """Where trials are kept, as an absolute path or a URL; empty for the study's folder."""
+    return options.storage_path if is_url(options.storage_path) or not options.storage_path else abspath(options.storage_path)
+
+
+def _request(manager: ExperimentManager, nodes: Sequence[Mapping[str, float]]) -> tune.PlacementGroupFactory:
+    """What each trial asks for, of nodes that have so much."""
+    options = manager.study_options
+    cpus = [node.get("CPU", 0.0) for node in nodes]
+    # Env actors that may be on several nodes make do with what these have together.
+    most = (sum(cpus) if manager.placement in (PACK, SPREAD) else max(cpus, default=0.0)) - options.cpus_per_trial
+    total = env_actor_cpus(manager, most)
+    return trial_request(options, total, env_actors(manager) if total > 0 else 0, manager.placement, nodes)
 
 
 # A member's checkpoint must be there until whoever takes it over has read it.
@@ -113,11 +145,11 @@ def carry_out(manager: ExperimentManager, opened: OpenStudy, room: Room, stop: S
     options, study = manager.study_options, opened.study
     request, at_once = room.request, room.at_once
     marks = evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
-    plan = _plan(manager, marks, opened.folder.path / OUTPUT)
+    plan = _plan(manager, marks, opened.folder.path / OUTPUT if room.has_output else None, study.study_name)
     space: SearchSpace | MemberSpace = opened.space
     if plan.is_population:
         space = find_members(opened.space, manager.entry(), manager.custom_hyperparams, manager.given_n_envs)
-        scheduler: TrialScheduler = build_pbt(space, marks, manager.seed)
+        scheduler: Judge | PopulationTraining = build_pbt(space, marks, manager.seed)
         # Members that find no room are paused in turn.
         at_once = max(at_once, opened.total)
     else:
@@ -143,7 +175,7 @@ class Work:
 
     trainable: Any
     at_once: int
-    scheduler: TrialScheduler
+    scheduler: Judge | PopulationTraining
     is_population: bool = False
 
 
@@ -164,6 +196,7 @@ def run_trials(
         ConfigError: The first trial of all has shown that the settings are wrong.
     """
     table = LiveTable(opened.total, console)
+    watch = Watch(search, opened.lease, table, work.scheduler, keeps_checkpoints=work.is_population, home=trials_home(options))
     tuner = tune.Tuner(
         work.trainable,
         tune_config=tune.TuneConfig(
@@ -178,13 +211,13 @@ def run_trials(
         ),
         run_config=tune.RunConfig(
             name=opened.study.study_name if options.storage_path else TRIALS,
-            storage_path=options.storage_path or str(opened.folder.path),
+            storage_path=trials_home(options) or str(opened.folder.path),
             failure_config=tune.FailureConfig(max_failures=options.max_failures),
             checkpoint_config=tune.CheckpointConfig(
                 num_to_keep=DONOR_CHECKPOINTS if work.is_population else 1, checkpoint_at_end=False
             ),
             stop=StudyEnd(search, stop, options.time_budget),
-            callbacks=[Watch(search, opened.lease, table, keeps_checkpoints=work.is_population)],
+            callbacks=[watch],
             verbose=0,
         ),
     )
@@ -192,12 +225,13 @@ def run_trials(
         with quieter("ray.tune", logging.CRITICAL), table:
             tuner.fit()
     finally:
+        watch.close()
         search.close()
     if search.fatal is not None:
         raise ConfigError(search.fatal)
 
 
-def _scheduler(manager: ExperimentManager, study: Study, marks: tuple[int, ...]) -> TrialScheduler:
+def _scheduler(manager: ExperimentManager, study: Study, marks: tuple[int, ...]) -> Judge:
     """Builds the scheduler, which knows what trials of earlier drivers have reported."""
     known: dict[int, int] = {}
 
@@ -219,7 +253,7 @@ def trial_seeds(seed: int, count: int) -> tuple[int, ...]:
     return (seed, *(int(value) for value in more[: count - 1]))
 
 
-def _plan(manager: ExperimentManager, marks: tuple[int, ...], output: Path) -> TrialPlan:
+def _plan(manager: ExperimentManager, marks: tuple[int, ...], output: Path | None, study: str) -> TrialPlan:
     maker, options = TrialMaker.of(manager), manager.study_options
     if options.gpus_per_trial == 0 and manager.device == "auto":
         # Ray hides no GPU from a trial that has asked for none.
@@ -232,7 +266,8 @@ def _plan(manager: ExperimentManager, marks: tuple[int, ...], output: Path) -> T
     process = Process.of_this(options.cpus_per_trial, options.gpus_per_trial)
     kept = None if not folder else str(Path(folder).absolute())
     population = manager.pruner == "pbt"
-    return TrialPlan(packed(maker), marks, seeds, options.checkpoint_every, kept, str(output), process, population)
+    printed = None if output is None else str(output)
+    return TrialPlan(packed(maker), marks, seeds, options.checkpoint_every, kept, printed, process, population, study)
 
 
 def _trial_folder(trial: Trial) -> str:

@@ -31,10 +31,10 @@ from lit_sb3_ray.tuning.rows import (
     SURPLUS,
     TIMESTEPS,
     TRACEBACK,
-    counts,
     fail,
     one_line,
 )
+from lit_sb3_ray.tuning.tally import Tally
 from lit_sb3_ray.tuning.trainable import CHECKPOINT as ORIGIN
 from lit_sb3_ray.tuning.trainable import DRAWN, FINISHED, MARK, METRIC, NUMBER
 from lit_sb3_ray.tuning.trainable import HYPERPARAMS as CONFIGURED
@@ -92,6 +92,7 @@ class StudySearch(Searcher):
         self._draw = draw
         self._objective = objective
         self._driver = driver
+        self._tally = Tally(study)
         self._has_worked = any(row.intermediate_values for row in study.get_trials(deepcopy=False))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -107,9 +108,10 @@ class StudySearch(Searcher):
         Returns:
             Its config; `FINISHED` when the study has all its trials.
         """
-        while not self.closing and self._wants_more():
+        while not self.closing and self._tally.wants_more(self.total):
             trial = self.study.ask()
-            if self._is_surplus(trial.number):
+            # Another driver may have taken the study's last trial in the same moment: the rows' numbers decide.
+            if self._tally.before(trial.number) >= self.total:
                 trial.set_user_attr(SURPLUS, True)
                 self.study.tell(trial, state=TrialState.FAIL)
                 break
@@ -186,16 +188,6 @@ class StudySearch(Searcher):
     def restore(self, checkpoint_path: str) -> None:
         """Takes nothing; see `save`."""
 
-    def _wants_more(self) -> bool:
-        rows = self.study.get_trials(deepcopy=False)
-        waiting = any(row.state == TrialState.WAITING for row in rows)
-        return waiting or sum(map(counts, rows)) < self.total
-
-    def _is_surplus(self, number: int) -> bool:
-        """Whether another driver has taken the study's last trial in the same moment: the rows' numbers decide."""
-        rows = self.study.get_trials(deepcopy=False)
-        return sum(counts(row) for row in rows if row.number < number) >= self.total
-
     def _take_over(self, live: LiveTrial) -> str | None:
         """Takes what an earlier, broken-off row of the same trial had reached at its last checkpoint; returns that."""
         attributes = live.trial.user_attrs
@@ -239,7 +231,8 @@ class StudySearch(Searcher):
 
     def _fail(self, trial: Trial, reason: str, trace: str) -> None:
         fail(self.study, trial, reason, trace)
-        logger.warning("Trial %d has failed: %s; its parameters: %s", trial.number, reason, trial.params)
         if not self._has_worked and reason.startswith("ConfigError"):
             # Before anything has worked it is the settings that are wrong, not what was drawn.
             self.fatal, self.closing = reason.partition(": ")[2], True
+            return
+        logger.warning("Trial %d has failed: %s; its parameters: %s", trial.number, reason, trial.params)

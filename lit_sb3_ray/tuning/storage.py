@@ -31,20 +31,23 @@ def open_storage(storage: str | None) -> BaseStorage:
         storage: None for memory, the path of a journal file (it ends in `.log`; its folder is made), or an Optuna URL.
 
     Raises:
-        ConfigError: It cannot be opened.
+        ConfigError: It cannot be opened, or a journal is not whole.
     """
-    from optuna.storages import InMemoryStorage, JournalStorage, RDBStorage, get_storage
-    from optuna.storages.journal import JournalFileBackend
+    from optuna.storages import InMemoryStorage, RDBStorage, get_storage
+
+    from lit_sb3_ray.tuning.journal import open_journal
 
     if storage is None:
         return InMemoryStorage()
+    if "://" in storage and storage.endswith(JOURNAL) and not storage.startswith(SQLITE):
+        raise ConfigError(f"--storage {storage!r}: a journal is a file of this machine; other storages are databases")
     with _readable(storage):
         if storage.startswith(SQLITE):
             return RDBStorage(storage, engine_kwargs={"connect_args": {"timeout": LOCK_PATIENCE_S}})
         if not storage.endswith(JOURNAL):
             return get_storage(storage)
         Path(storage).absolute().parent.mkdir(parents=True, exist_ok=True)
-        return JournalStorage(JournalFileBackend(storage))
+        return open_journal(storage)
 
 
 def open_study(storage: str | None, name: str | None, *, must_exist: bool = False) -> Study:
@@ -106,6 +109,34 @@ def load_study(storage: str, name: str | None) -> Study:
         return optuna.load_study(storage=opened, study_name=name)
 
 
+def find_existing(storage: str, name: str | None) -> Study | None:
+    """Opens a study if the storage has it; no study is made.
+
+    Args:
+        storage: See `open_storage`.
+        name: The study's name.
+
+    Raises:
+        ConfigError: The storage cannot be opened.
+    """
+    import optuna
+
+    opened = open_storage(storage)
+    with _readable(storage):
+        return optuna.load_study(storage=opened, study_name=name) if name in optuna.get_all_study_names(opened) else None
+
+
+def check_algorithm(study: Study, algo: str) -> None:
+    """Looks whether a study searches an algorithm, as far as it says so.
+
+    Raises:
+        ConfigError: It searches another one.
+    """
+    known = study.user_attrs.get(ALGO)
+    if known not in (None, algo):
+        raise ConfigError(f"study {study.study_name!r} is one of {known}, not of {algo}: take another --study-name")
+
+
 def claim_for(study: Study, algo: str) -> None:
     """Notes which algorithm a study searches; a study that was begun by another system says none.
 
@@ -116,12 +147,10 @@ def claim_for(study: Study, algo: str) -> None:
     Raises:
         ConfigError: It searches another one.
     """
-    known = study.user_attrs.get(ALGO)
+    check_algorithm(study, algo)
     # Rows that wait were put there for whoever begins the study.
-    if known is None and all(row.state.name == "WAITING" for row in study.get_trials(deepcopy=False)):
+    if ALGO not in study.user_attrs and all(row.state.name == "WAITING" for row in study.get_trials(deepcopy=False)):
         study.set_user_attr(ALGO, algo)
-    elif known not in (None, algo):
-        raise ConfigError(f"study {study.study_name!r} is one of {known}, not of {algo}: take another --study-name")
 
 
 def find_trial(storage: str | None, study_name: str | None, trial_id: int | None, algo: str | None = None) -> FrozenTrial:

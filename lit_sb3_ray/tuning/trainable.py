@@ -17,7 +17,7 @@ from ray import tune
 from ray.train._internal.session import _TrainingResult
 from ray.tune.result import DONE, SHOULD_CHECKPOINT, TIMESTEPS_TOTAL
 
-from lit_sb3_ray.scale.metrics import env_steps_per_second
+from lit_sb3_ray.scale.metrics import Run
 from lit_sb3_ray.tuning.output import OutputFile
 from lit_sb3_ray.tuning.rows import FAILURE, JUMPED, SEED_VALUES, SPREAD, TRACEBACK, one_line
 
@@ -48,6 +48,7 @@ class TrialPlan:
         output: Where what each trial prints and logs goes, under `trial_<number>`; None for Tune's folder on its node.
         process: What a trial's process takes over from the driver's; None for nothing.
         is_population: Whether trials take over each other's states.
+        study: The study's name, for the numbers that are told to Ray.
     """
 
     make_manager: Callable[[Mapping[str, Any], int], ExperimentManager]
@@ -58,6 +59,7 @@ class TrialPlan:
     output: str | None = None
     process: Process | None = None
     is_population: bool = False
+    study: str = ""
 
 
 class ExperimentTrial(tune.Trainable):
@@ -77,6 +79,10 @@ class ExperimentTrial(tune.Trainable):
         assert plan is not None, "the study hands its plan to every trial"
         if plan.process is not None:
             plan.process.adopt()
+        Run.name = plan.study
+        # The trial's output tells which node each env actor is on.
+        logging.basicConfig(format="%(asctime)s %(message)s", datefmt="%F %T")
+        logging.getLogger("lit_sb3_ray.vec").setLevel(logging.INFO)
         self._plan = plan
         self._runs: list[TrialRun] = []
         self._generators: list[dict[str, Any]] = []
@@ -96,7 +102,6 @@ class ExperimentTrial(tune.Trainable):
             begun = time.monotonic()
             points = self._each(lambda run, _: run.advance())
             speed = (points[0].num_timesteps - before) * len(points) / max(time.monotonic() - begun, 1e-9)
-            env_steps_per_second().set(speed, {"trial": str(self._number)})
             return self._result(points, speed)
         except Exception as error:  # Whatever an env, a wrapper or a diverged model raises is this trial's end.
             self._close()

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import copy
 import math
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
-from optuna import TrialPruned
-from ray import cloudpickle
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.vec_env import sync_envs_normalization
 
@@ -35,22 +30,15 @@ from lit_sb3_ray.lit.checkpoint import read_state, save_checkpoint
 from lit_sb3_ray.lit.evaluation import Evaluation, evaluate, evaluation_seed
 from lit_sb3_ray.lit.iteration import takes_masks
 from lit_sb3_ray.lit.speed import fit_threads
-from lit_sb3_ray.lit.stop import StopGuard
-from lit_sb3_ray.tuning.drawing import draw, space_of
-from lit_sb3_ray.tuning.objectives import objective_value
-from lit_sb3_ray.tuning.rows import TIMESTEPS
-from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
+from lit_sb3_ray.tuning.trial_maker import TELLS_ALL
 
 if TYPE_CHECKING:
-    from optuna import Trial
     from stable_baselines3.common.vec_env import VecEnv
 
     from lit_sb3_ray.experiment.manager import ExperimentManager
 
 # Entry of a checkpoint: the report that it was taken after.
 POINT = "point"
-# From this verbosity on a trial's model tells what it does.
-TELLS_ALL = 2
 
 
 @dataclass(frozen=True)
@@ -68,82 +56,6 @@ class Point:
     num_timesteps: int
     mean_reward: float
     std_reward: float
-
-
-def trial_settings(manager: ExperimentManager) -> dict[str, Any]:
-    """Collects the settings that a study's manager hands on to its trials, by the constructor's names."""
-    return {
-        "args": None,
-        "algo": manager.algo,
-        "env_id": manager.env_id,
-        "log_folder": manager.log_folder,
-        "n_timesteps": manager.n_timesteps,
-        "eval_freq": 0,
-        "n_eval_episodes": manager.n_eval_episodes,
-        "hyperparams": copy.deepcopy(manager.custom_hyperparams),
-        "env_kwargs": manager.env_kwargs,
-        "eval_env_kwargs": manager.eval_env_kwargs,
-        "seed": manager.seed,
-        "verbose": manager.verbose if manager.verbose >= TELLS_ALL else 0,
-        "vec_env_type": manager.vec_env_type,
-        "n_eval_envs": manager.n_eval_envs,
-        "device": manager.device,
-        "config": manager.config,
-        "n_envs": manager.given_n_envs,
-        "callbacks": copy.deepcopy(manager.callbacks),
-        "fast": manager.fast,
-        "precision": manager.precision,
-        "num_threads": manager.num_threads,
-        "gym_packages": manager.gym_packages,
-        "envs_per_actor": manager.envs_per_actor,
-        "env_cpus": manager.env_cpus,
-        "env_timeout": manager.env_timeout,
-        "max_env_restarts": manager.max_env_restarts,
-    }
-
-
-@dataclass(frozen=True)
-class TrialMaker:
-    """Makes the experiments of a study's trials, in whatever process.
-
-    Attributes:
-        manager_class: `ExperimentManager`, or the user's own.
-        settings: Its constructor's arguments.
-        hooks: Attributes that are set on it.
-    """
-
-    manager_class: type[ExperimentManager]
-    settings: dict[str, Any]
-    hooks: dict[str, Any]
-
-    @classmethod
-    def of(cls, manager: ExperimentManager) -> TrialMaker:
-        """Takes a study's manager as the model of its trials'."""
-        hooks = {"default_vec_env_cls": manager.default_vec_env_cls, "vec_env_kwargs": manager.vec_env_kwargs}
-        return cls(type(manager), trial_settings(manager), hooks)
-
-    def __call__(self, hyperparams: Mapping[str, Any], seed: int) -> ExperimentManager:
-        """Makes one.
-
-        Args:
-            hyperparams: The trial's hyperparameters, which go over the file's; those of the command line go over them.
-            seed: Its seed.
-        """
-        made = self.manager_class(**{**self.settings, "seed": seed})
-        for name, value in self.hooks.items():
-            setattr(made, name, value)
-        made.trial_hyperparams = dict(hyperparams)
-        return made
-
-
-def packed(maker: TrialMaker) -> Callable[[Mapping[str, Any], int], ExperimentManager]:
-    """Makes a maker of what another process can unpack before it knows where that one's modules are."""
-    return partial(_make, cloudpickle.dumps(maker))  # type: ignore[no-untyped-call]
-
-
-def _make(content: bytes, hyperparams: Mapping[str, Any], seed: int) -> ExperimentManager:
-    maker: TrialMaker = cloudpickle.loads(content)
-    return maker(hyperparams, seed)
 
 
 class TrialStopped(KeyboardInterrupt):
@@ -319,35 +231,3 @@ class TrialRun:
         if result.mean_reward > self._best:
             self._best = result.mean_reward
             save_model(self.module.algorithm, run.best, run.best_statistics)
-
-
-def objective(manager: ExperimentManager, trial: Trial) -> float:
-    """Carries one trial of an Optuna study out in this process.
-
-    Args:
-        manager: The study's manager.
-        trial: The trial.
-
-    Returns:
-        What the trial is worth by the manager's `trial_objective`.
-
-    Raises:
-        TrialPruned: The study's pruner has ended it.
-        TrialStopped: A signal has ended it; it is a `KeyboardInterrupt`.
-        ConfigError: The hyperparameters do not suit the env.
-        NonFiniteError: The training has diverged.
-    """
-    made = TrialMaker.of(manager)(draw(manager, space_of(manager), trial), manager.seed)
-    marks = evaluation_marks(manager.hyperparams.n_timesteps, manager.n_evaluations, manager.pruner)
-    folder = Path(manager.optimization_log_path) / f"trial_{trial.number}" if manager.optimization_log_path else None
-    values: dict[int, float] = {}
-    with SignalStop(StopGuard()) as stop, closing(TrialRun(made, marks, stop, folder)) as run:
-        while not run.done:
-            point = run.advance()
-            values[point.mark] = point.mean_reward
-            trial.report(point.mean_reward, point.mark)
-            trial.set_user_attr(TIMESTEPS, point.num_timesteps)
-            # A trial that has used its budget is complete, whatever the pruner thinks of it.
-            if not run.done and trial.should_prune():
-                raise TrialPruned
-    return objective_value(manager.trial_objective, values)

@@ -2,52 +2,74 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from ray import tune
 
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.scale.nodes import node_resources
+from lit_sb3_ray.scale.placement import PACK, STRATEGIES, STRICT_PACK, fitting
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.study_options import StudyOptions
 
+# More trials at a time than a driver can look after.
+MOST_AT_ONCE = 10_000
 
-def trial_request(options: StudyOptions, actor_cpus: float) -> tune.PlacementGroupFactory:
+
+def trial_request(
+    options: StudyOptions, actor_cpus: float, actors: int, placement: str | None, nodes: Sequence[Mapping[str, float]]
+) -> tune.PlacementGroupFactory:
     """Builds the resources of one trial.
 
     Args:
         options: CPUs and GPUs of its learner.
         actor_cpus: CPUs of all its env actors together; 0 when it has none.
+        actors: How many env actors it has.
+        placement: One of `STRATEGIES`; None for one node, where env actors share memory with the learner, if one has the room.
+        nodes: What each node has.
 
     Returns:
-        A group whose first bundle is the learner's; on one node, since env actors share memory with it.
+        A group whose first bundle is the learner's. On one node all env actors have one bundle, on several a bundle each.
     """
-    learner = {"CPU": options.cpus_per_trial, "GPU": options.gpus_per_trial}
-    bundles = [{name: amount for name, amount in learner.items() if amount > 0}]
-    if actor_cpus > 0:
-        bundles.append({"CPU": actor_cpus})
-    return tune.PlacementGroupFactory(bundles, strategy="STRICT_PACK" if actor_cpus else "PACK")
+    asked = {"CPU": options.cpus_per_trial, "GPU": options.gpus_per_trial}
+    learner = {name: amount for name, amount in asked.items() if amount > 0}
+    if actor_cpus <= 0:
+        return tune.PlacementGroupFactory([learner], strategy="PACK")
+    whole = {**learner, "CPU": options.cpus_per_trial + actor_cpus}
+    is_small = any(all(node.get(name, 0.0) >= amount - 1e-6 for name, amount in whole.items()) for node in nodes)
+    if placement == STRICT_PACK or (placement is None and is_small):
+        return tune.PlacementGroupFactory([learner, {"CPU": actor_cpus}], strategy="STRICT_PACK")
+    each = [{"CPU": actor_cpus / actors}] * actors
+    return tune.PlacementGroupFactory([learner, *each], strategy=STRATEGIES[placement or PACK])
 
 
-def trials_at_once(request: tune.PlacementGroupFactory, n_jobs: int | None) -> int:
+def trials_at_once(
+    request: tune.PlacementGroupFactory, n_jobs: int | None, nodes: Sequence[Mapping[str, float]], may_grow: bool = False
+) -> int:
     """Counts the trials that run at the same time.
 
     Args:
         request: What one trial asks for.
         n_jobs: The most that the user wants; None for as many as fit.
+        nodes: What each node has.
+        may_grow: Whether nodes may be added, which then will have what is asked for.
 
     Raises:
-        ConfigError: Not even one fits on any node; the message has the numbers.
+        ConfigError: Not even one fits; the message has the numbers.
     """
     needed = request.required_resources
-    nodes = node_resources()
-    fit = sum(min(int(node.get(name, 0.0) / amount + 1e-6) for name, amount in needed.items()) for node in nodes)
-    if fit < 1:
+    if request.strategy == "STRICT_PACK" or len(request.bundles) == 1:
+        fit = sum(min(int(node.get(name, 0.0) / amount + 1e-6) for name, amount in needed.items()) for node in nodes)
+        where = "no node of Ray has more than"
+    else:
+        fit = fitting(request.bundles, nodes, n_jobs or MOST_AT_ONCE)
+        nodes, where = [{name: sum(node.get(name, 0.0) for node in nodes) for name in needed}], "all of Ray's nodes have"
+    if fit < 1 and not may_grow:
         asked = ", ".join(f"{amount:g} {name}" for name, amount in needed.items())
         largest = ", ".join(f"{max((node.get(name, 0.0) for node in nodes), default=0.0):g} {name}" for name in needed)
         raise ConfigError(
-            f"a trial needs {asked}, and no node of Ray has more than {largest}: "
+            f"a trial needs {asked}, and {where} {largest}: "
             "lower --cpus-per-trial, --gpus-per-trial or the number of environments"
         )
-    return fit if n_jobs is None or n_jobs < 1 else n_jobs
+    return max(fit, 1) if n_jobs is None or n_jobs < 1 else n_jobs

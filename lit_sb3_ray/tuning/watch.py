@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 from ray import tune
 from ray.exceptions import RayActorError
 
-from lit_sb3_ray.scale.metrics import trials_by_state
+from lit_sb3_ray.scale.metrics import TRIALS, tell
+from lit_sb3_ray.scale.remote_folder import is_url, url_of
+from lit_sb3_ray.tuning.ending import ActorsEnd
 from lit_sb3_ray.tuning.trainable import NUMBER
 
 if TYPE_CHECKING:
@@ -18,14 +20,14 @@ if TYPE_CHECKING:
     from lit_sb3_ray.experiment.signals import SignalStop
     from lit_sb3_ray.tuning.drivers import Lease
     from lit_sb3_ray.tuning.live import LiveTable
+    from lit_sb3_ray.tuning.schedule.judge import Judge
+    from lit_sb3_ray.tuning.schedule.population import PopulationTraining
     from lit_sb3_ray.tuning.search import StudySearch
 
 logger = logging.getLogger(__name__)
 
 # Seconds between two looks at whether somebody wants the study to end.
 LOOK_EVERY_S = 1.0
-# What Arrow calls a file system, and how its URLs begin, where that differs.
-SCHEMES = {"gcs": "gs"}
 
 
 class Watch(tune.Callback):
@@ -35,14 +37,27 @@ class Watch(tune.Callback):
         search: The study's search.
         lease: This driver's lease.
         table: Shows the trials.
+        scheduler: The study's scheduler, which knows Tune's controller.
         keeps_checkpoints: Whether the checkpoint of a trial stays when it is over.
+        home: Where Tune keeps the trials; a URL, or a path or empty for a folder.
     """
 
-    def __init__(self, search: StudySearch, lease: Lease, table: LiveTable, keeps_checkpoints: bool = False) -> None:
+    def __init__(
+        self,
+        search: StudySearch,
+        lease: Lease,
+        table: LiveTable,
+        scheduler: Judge | PopulationTraining,
+        keeps_checkpoints: bool = False,
+        home: str = "",
+    ) -> None:
         self._search = search
+        self._scheduler = scheduler
+        self._end: ActorsEnd | None = None
         self._lease = lease
         self._table = table
         self._keeps_checkpoints = keeps_checkpoints
+        self._home = home
         self._looked = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
@@ -50,19 +65,27 @@ class Watch(tune.Callback):
         return {}
 
     def on_step_end(self, iteration: int, trials: list[Trial], **info: Any) -> None:
-        """Renews the lease, looks for a wish to stop."""
+        """Renews the lease, looks for a wish to stop, ends what has been asked to stop."""
+        controller = self._scheduler.controller
+        if self._search.closing and controller is not None and self._end is None:
+            self._end = ActorsEnd(controller)
         now = time.monotonic()
         if now - self._looked > LOOK_EVERY_S:
             self._looked = now
             self._lease.renew()
             for state, number in self._table.states().items():
-                trials_by_state().set(number, {"study": self._search.study.study_name, "state": state})
+                tell(TRIALS, number, study=self._search.study.study_name, state=state)
             if self._lease.stop_is_requested():
                 self._search.closing = True
 
+    def close(self) -> None:
+        """Leaves the actors that were to be ended to themselves; Tune has seen to them."""
+        if self._end is not None:
+            self._end.close()
+
     def on_trial_start(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Notes where a trial's files are."""
-        self._search.locate(trial.trial_id, str(trial.path))
+        self._search.locate(trial.trial_id, address(str(trial.path), trial, self._home))
         self._table.changed(trial, "RUNNING")
 
     def on_trial_result(self, iteration: int, trials: list[Trial], trial: Trial, result: dict[str, Any], **info: Any) -> None:
@@ -71,7 +94,7 @@ class Watch(tune.Callback):
 
     def on_checkpoint(self, iteration: int, trials: list[Trial], trial: Trial, checkpoint: Any, **info: Any) -> None:
         """Notes a whole checkpoint."""
-        self._search.checkpointed(trial.trial_id, address(checkpoint))
+        self._search.checkpointed(trial.trial_id, address(checkpoint.path, trial, self._home))
 
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Lets the checkpoint of a trial go that is over; its replay buffer may be large."""
@@ -90,10 +113,18 @@ class Watch(tune.Callback):
         self._table.changed(trial, "FAIL")
 
 
-def address(checkpoint: tune.Checkpoint) -> str:
-    """Where a checkpoint is, such that another driver finds it: a path, or a URL where Tune keeps no files."""
-    kind = "local" if checkpoint.filesystem is None else checkpoint.filesystem.type_name
-    return checkpoint.path if kind == "local" else f"{SCHEMES.get(kind, kind)}://{checkpoint.path}"
+def address(path: str, trial: Trial, home: str) -> str:
+    """Says where something of a trial is, such that another driver finds it.
+
+    Args:
+        path: Its path in the file system that Tune keeps trials in.
+        trial: The trial.
+        home: Where Tune keeps trials, as the user has put it.
+
+    Returns:
+        The path, or its URL where `home` is one.
+    """
+    return url_of(path, trial.storage.storage_fs_path, home) if is_url(home) and trial.storage is not None else path
 
 
 def _reason(trial: Trial) -> tuple[str, str]:

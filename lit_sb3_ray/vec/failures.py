@@ -8,6 +8,8 @@ from dataclasses import dataclass
 
 import cloudpickle  # type: ignore[import-untyped]
 
+from lit_sb3_ray.errors import ConfigError
+
 
 class EnvError(RuntimeError):
     """An environment raised an exception.
@@ -69,13 +71,19 @@ class EnvFailure:
             pickled=pickled,
         )
 
-    def error(self) -> EnvError:
-        """Builds the error that ends the vectorised environment; the environment's exception is its cause."""
+    def error(self) -> Exception:
+        """Builds the error that ends the vectorised environment; the environment's exception is its cause.
+
+        What an environment has found wrong with its settings as it was stepped is told as it is, in one line.
+        """
+        exception = self._exception()
+        if self.doing == "step" and isinstance(exception, ConfigError):
+            return exception
         error = EnvError(
             f"environment {self.index} failed in {self.doing}: {self.summary}\n\nIts own traceback:\n{self.details}",
             self.index,
         )
-        error.__cause__ = self._exception()
+        error.__cause__ = exception
         return error
 
     def original(self) -> Exception:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+from lit_sb3_ray.scale.metrics import RESTARTS, tell
 from lit_sb3_ray.scale.processors import usable_cpus
 from lit_sb3_ray.vec.batch import Batch, Layout
 from lit_sb3_ray.vec.calls import CallPeer
@@ -101,6 +102,7 @@ class Fleet:
                     f"environments {rows.start} to {rows.stop - 1} were lost {self._restarts[share]} times, and max_restarts "
                     f"is {self._max_restarts}{at_work}: {lost.cause}"
                 )
+            tell(RESTARTS, 1)
             logger.warning(
                 "environments %d to %d are started anew, %d of at most %d times%s: %s",
                 *(rows.start, rows.stop - 1, self._restarts[share], self._max_restarts, at_work, lost.cause),

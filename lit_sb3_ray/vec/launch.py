@@ -17,7 +17,8 @@ from ray.exceptions import GetTimeoutError, RayError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy, PlacementGroupSchedulingStrategy
 
 from lit_sb3_ray.scale.autoscaling import may_grow
-from lit_sb3_ray.scale.placement import choose_nodes
+from lit_sb3_ray.scale.nodes import node_names
+from lit_sb3_ray.scale.placement import STRICT_PACK, choose_nodes
 from lit_sb3_ray.scale.resources import Request, Supply, cpu_supply, numbers
 from lit_sb3_ray.vec.actor import EnvActor, Home
 from lit_sb3_ray.vec.failures import ActorError, EnvFailure, PeerLost
@@ -62,12 +63,21 @@ class Launcher:
         cpus: CPUs of each actor.
         transport: How actors shall be reached.
         timeout: Seconds for the environments of an actor to be built; None for the default.
+        placement: One of `scale.placement.STRATEGIES`, or None.
 
     Raises:
         ConfigError: One of `env_fns` cannot be sent to another process.
     """
 
-    def __init__(self, env_fns: Sequence[EnvFn], cpus: float, transport: Transport, timeout: float | None) -> None:
+    def __init__(
+        self,
+        env_fns: Sequence[EnvFn],
+        cpus: float,
+        transport: Transport,
+        timeout: float | None,
+        placement: str | None = None,
+    ) -> None:
+        self._placement = placement
         self._builders = [pickle_builder(env_fn, index) for index, env_fn in enumerate(env_fns)]
         self._cpus = cpus
         self._transport = transport
@@ -111,10 +121,10 @@ class Launcher:
         strategies: list[Any] = [None] * actors
         if supply.group is not None:
             strategies = [PlacementGroupSchedulingStrategy(supply.group)] * actors
-        elif self._transport is Transport.SHARED:
+        elif self._transport is Transport.SHARED or self._placement == STRICT_PACK:
             strategies = [NodeAffinitySchedulingStrategy(self._node, soft=False)] * actors
         elif self._transport is Transport.AUTO:
-            nodes = choose_nodes(supply, actors, self._cpus, self._node)
+            nodes = choose_nodes(supply, actors, self._cpus, self._node, self._placement)
             strategies = [NodeAffinitySchedulingStrategy(node, soft=True, _spill_on_unavailable=True) for node in nodes]
         needs: dict[str, Any] = {"num_cpus": self._cpus, "num_gpus": 0, "max_restarts": 0, "max_task_retries": 0}
         return [needs if strategy is None else {**needs, "scheduling_strategy": strategy} for strategy in strategies]
@@ -148,10 +158,11 @@ class Launcher:
         shared = [process.here and self._transport is not Transport.CALLS for process in processes]
         if self._transport is Transport.SHARED and not all(shared):
             raise ActorError("an env actor is on another node, which transport='shared' cannot reach: use 'auto'")
+        names = node_names()
         for rows, process, is_shared in zip(shares, processes, shared, strict=True):
             logger.info(
-                "environments %d to %d: process %d on node %s, reached by %s",
-                *(rows.start, rows.stop - 1, process.home.pid, process.home.node[:12]),
+                "environments %d to %d: process %d on node %s, %s, reached by %s",
+                *(rows.start, rows.stop - 1, process.home.pid, process.home.node[:12], names.get(process.home.node, "gone")),
                 "shared memory" if is_shared else "actor calls",
             )
         deadline = time.monotonic() + self._patience

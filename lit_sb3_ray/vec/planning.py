@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.scale.connection import connect
+from lit_sb3_ray.scale.placement import SPREAD, STRICT_PACK, check_placement
 from lit_sb3_ray.scale.resources import Request, Supply, cpu_supply, free_cores, grant
 from lit_sb3_ray.vec.failures import EnvError
 from lit_sb3_ray.vec.fleet import Fleet
@@ -27,16 +28,18 @@ def start_fleet(
     max_restarts: int,
     transport: str,
     grouping: Grouping | None = None,
+    placement: str | None = None,
 ) -> Fleet:
     """Splits the environments, counts what their actors need, and starts them; see `RayVecEnv` for arguments and errors."""
     _check(env_fns, num_cpus_per_actor, step_timeout, max_restarts)
     if transport not in list(Transport):
         raise unknown("transport", transport, list(Transport))
+    check_placement(placement)
     if grouping is None:
-        grouping = plan_grouping(len(env_fns), envs_per_actor, step_timeout)
+        grouping = plan_grouping(len(env_fns), envs_per_actor, step_timeout, placement)
     elif grouping.n_envs != len(env_fns):
         raise ConfigError(f"the grouping is of {grouping.n_envs} environments, and there are {len(env_fns)}")
-    launcher = _launcher(env_fns, grouping, num_cpus_per_actor, step_timeout, transport)
+    launcher = _launcher(env_fns, grouping, num_cpus_per_actor, step_timeout, transport, placement)
     try:
         return Fleet(env_fns, grouping, launcher, max_restarts)
     except EnvError as error:
@@ -46,13 +49,16 @@ def start_fleet(
         raise
 
 
-def plan_grouping(n_envs: int, envs_per_actor: EnvsPerActor, step_timeout: float | None) -> Grouping:
+def plan_grouping(
+    n_envs: int, envs_per_actor: EnvsPerActor, step_timeout: float | None, placement: str | None = None
+) -> Grouping:
     """Splits environments by the CPUs that Ray has free; connects to Ray unless one environment stays in this process.
 
     Args:
         n_envs: How many environments.
         envs_per_actor: See `RayVecEnv`.
         step_timeout: See `RayVecEnv`; what hangs in this process cannot be replaced.
+        placement: See `RayVecEnv`.
 
     Raises:
         ConfigError: `envs_per_actor` is wrong.
@@ -62,7 +68,8 @@ def plan_grouping(n_envs: int, envs_per_actor: EnvsPerActor, step_timeout: float
         # One environment gains nothing from another process, so Ray is not needed.
         return Grouping(range(1), ())
     connect()
-    return group(n_envs, envs_per_actor, _cores(cpu_supply()), inline=inline)
+    supply = cpu_supply(here=placement == STRICT_PACK)
+    return group(n_envs, envs_per_actor, _cores(supply, spread=placement == SPREAD), inline=inline)
 
 
 def _launcher(
@@ -71,27 +78,29 @@ def _launcher(
     num_cpus_per_actor: float | None,
     step_timeout: float | None,
     transport: str,
+    placement: str | None,
 ) -> Launcher | None:
     if not grouping.actors:
         return None
     connect()
     actors = len(grouping.actors)
     remedy = "raise envs_per_actor, or lower num_cpus_per_actor or the number of environments"
-    [cpus] = grant([Request("env actors", actors, num_cpus_per_actor)], cpu_supply(), remedy)
+    supply = cpu_supply(here=placement == STRICT_PACK)
+    [cpus] = grant([Request("env actors", actors, num_cpus_per_actor)], supply, remedy)
     logger.info(
         "%d environments: %d actors with %g CPUs each, %d environments in this process",
         *(len(env_fns), actors, cpus, len(grouping.inline)),
     )
-    return Launcher(env_fns, cpus, Transport(transport), step_timeout)
+    return Launcher(env_fns, cpus, Transport(transport), step_timeout, placement)
 
 
-def _cores(supply: Supply) -> int:
+def _cores(supply: Supply, *, spread: bool) -> int:
     """Counts the processors for shares: this node's, or the whole cluster's where this one has no two of them.
 
-    An actor of another node costs a call a step, which cheap environments are not worth.
+    An actor of another node costs a call a step, which cheap environments are not worth, unless that is what is wanted.
     """
     cores = free_cores(supply)
-    return cores.here if cores.here > 1 else cores.here + cores.elsewhere
+    return cores.here if cores.here > 1 and not spread else cores.here + cores.elsewhere
 
 
 def _check(env_fns: Sequence[EnvFn], num_cpus_per_actor: float | None, step_timeout: float | None, max_restarts: int) -> None:

@@ -42,6 +42,8 @@ class RayVecEnv(VecEnv):
         max_restarts: How often each actor may be replaced.
         transport: `"auto"`, `"shared"` (this node only) or `"calls"`.
         grouping: How the environments are split, from somebody who has planned that; it goes over `envs_per_actor`.
+        placement: Nodes of the actors: `"strict-pack"` (this one), `"pack"` (as few as hold them, this one first) or
+            `"spread"`; None is `"pack"`. In a placement group its own strategy holds.
 
     Raises:
         ConfigError: An argument is wrong, an environment cannot be sent, or Ray can never have the CPUs; or an environment's
@@ -61,10 +63,13 @@ class RayVecEnv(VecEnv):
         max_restarts: int = 3,
         transport: str = "auto",
         grouping: Grouping | None = None,
+        placement: str | None = None,
     ) -> None:
         self._last: Any = None  # what the last step or reset has returned
         self._is_stepping = False
-        fleet = start_fleet(env_fns, envs_per_actor, num_cpus_per_actor, step_timeout, max_restarts, transport, grouping)
+        fleet = start_fleet(
+            *(env_fns, envs_per_actor, num_cpus_per_actor, step_timeout, max_restarts, transport, grouping, placement)
+        )
         self._crew = Crew(fleet, step_timeout)
         try:
             super().__init__(len(env_fns), fleet.description.observation_space, fleet.description.action_space)

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from lit_sb3_ray.cli import enjoy
+from lit_sb3_ray.cli import display, enjoy, playing
 from lit_sb3_ray.cli import main as cli
 from lit_sb3_ray.cli.enjoy_parser import build_parser
 from lit_sb3_ray.experiment.playback import Episode, Summary
@@ -26,15 +26,15 @@ TRAIN = ["-n", "256", "--device", "cpu", "--num-threads", "1", "--seed", "1", "-
     ],
 )
 def test_how_actions_are_chosen(deterministic, stochastic, family, expected):
-    assert enjoy.plays_deterministically(deterministic, stochastic, family) is expected
+    assert playing.plays_deterministically(deterministic, stochastic, family) is expected
 
 
 def test_a_display_is_only_missed_where_there_could_be_one():
-    assert not enjoy.has_display({}, "linux")
-    assert not enjoy.has_display({"DISPLAY": ""}, "linux")
-    assert enjoy.has_display({"DISPLAY": ":0"}, "linux")
-    assert enjoy.has_display({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
-    assert enjoy.has_display({}, "darwin")
+    assert not display.has_display({}, "linux")
+    assert not display.has_display({"DISPLAY": ""}, "linux")
+    assert display.has_display({"DISPLAY": ":0"}, "linux")
+    assert display.has_display({"WAYLAND_DISPLAY": "wayland-0"}, "linux")
+    assert display.has_display({}, "darwin")
 
 
 @pytest.mark.parametrize(("text", "value"), [("0", 0), ("-1", -1), ("12", 12), ("3f2a", "3f2a"), ("1_3f2a", "1_3f2a")])

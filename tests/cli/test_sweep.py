@@ -38,7 +38,7 @@ def test_flags_that_train_has_too_have_its_defaults():
         ([], (0, 1, 2, 3, 4)),
         (["--seeds", "3"], (0, 1, 2)),
         (["--seeds", "2", "--seed", "10"], (10, 11)),
-        (["--seeds", "3", "7", "11", "7"], (3, 7, 11)),
+        (["--seeds", "3", "7", "11"], (3, 7, 11)),
     ],
 )
 def test_one_number_is_how_many_seeds_and_several_are_the_seeds(words, seeds):
@@ -49,6 +49,9 @@ def test_one_number_is_how_many_seeds_and_several_are_the_seeds(words, seeds):
     ("words", "part"),
     [
         (["--seeds", "0"], "--seeds 0"),
+        (["--seeds", "3", "3"], "--seeds names 3 twice"),
+        (["--algos", "ppo", "a2c", "ppo"], "--algos names ppo twice"),
+        (["--envs", "CartPole-v1", "CartPole-v1"], "--envs names CartPole-v1 twice"),
         (["--seeds", "1", "2", "--seed", "3"], "--seed is the first seed"),
         (["--seeds", "-1"], "-1"),
         (["--name", "a/b"], "--name 'a/b'"),

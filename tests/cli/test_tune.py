@@ -28,7 +28,9 @@ def run(*words):
     out, err = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         code = cli.main(list(words))
-    return code, out.getvalue().splitlines(), err.getvalue().splitlines()
+    # The env itself prints when it is tried at the beginning.
+    told = [line for line in out.getvalue().splitlines() if not line.endswith("env opens")]
+    return code, told, err.getvalue().splitlines()
 
 
 @pytest.fixture(scope="module")
@@ -114,10 +116,18 @@ def test_a_study_s_own_settings_are_taken_up(words, told, monkeypatch):
             [*WORDS[1:], "--storage", str(FOLDER / "study.log"), "--study-name", "a2c_StudyWorth-v0_study_1"],
             "exists already: --resume",
         ),
-        ([*WORDS[1:], "--n-trials", "0"], "n_trials"),
+        ([*WORDS[1:], "--n-trials", "0"], "argument --n-trials: 0 is below 1"),
+        ([*WORDS[1:], "--max-total-trials", "0"], "argument --max-total-trials: 0 is below 1"),
+        ([*WORDS[1:], "--n-jobs", "0"], "argument --n-jobs: 0 is below 1"),
+        ([*WORDS[1:], "--max-concurrent", "-1"], "argument --max-concurrent: -1 is below 1"),
+        ([*WORDS[1:], "--n-startup-trials", "-1"], "argument --n-startup-trials: -1 is below 0"),
+        ([*WORDS[1:], "--n-evaluations", "0"], "argument --n-evaluations: 0 is below 1"),
+        ([*WORDS[1:], "--objective", "mean:99"], "--objective mean:99: a trial has 3 evaluations (--n-evaluations)"),
+        ([*WORDS[1:], "--cpus-per-trial", "512"], "a trial needs 512 CPU, and no node of Ray has more than 4 CPU"),
+        ([*WORDS[1:], "--gpus-per-trial", "nan"], "--gpus-per-trial must not be negative, not nan"),
         ([*WORDS[1:], "--objective", "mean"], "--objective 'mean' is none of"),
         ([*WORDS[1:], "--cpus-per-trial", "0"], "--cpus-per-trial"),
-        ([*WORDS[1:], "--gpus-per-trial", "1.5"], "above 1 only whole GPUs"),
+        ([*WORDS[1:], "--gpus-per-trial", "1.5"], "a trial trains on one GPU"),
         ([*WORDS[1:], "--time-budget", "-1"], "--time-budget"),
         ([*WORDS[1:], "--checkpoint-every", "-1"], "--checkpoint-every must not be negative"),
         ([*WORDS[1:], "--scheduler", "ashaa"], "invalid choice: 'ashaa'"),
@@ -130,6 +140,21 @@ def test_bad_input_is_one_line_and_code_2(words, part, told):
     assert code == 2
     assert part in err[-1]
     assert {path for path in Path().rglob("*") if path.is_file()} == before
+
+
+def test_a_study_that_its_time_has_ended_tells_how_to_go_on(ray_instance, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("conf.yml").write_text(yaml.safe_dump(CONF))
+    Path("plan.json").write_text(json.dumps([{"role": "train", "when": "step", "at": 3, "what": "hang"}]))
+    words = ["--n-trials", "2", "--pruner", "none", "--time-budget", "1", "--env-kwargs", "folder:'.'", "role:'train'"]
+    code, _, err = run(*WORDS, *words)
+    assert code == 1
+    assert err[-1] == f"Ended with 2 trials to go. Go on with: lit-sb3-ray tune --resume {FOLDER}"
+    code, _, err = run("tune", "--resume", str(FOLDER), "--time-budget", "600")
+    assert code == 0
+    assert not any("to go" in line for line in err)
+    rows = open_study(str(FOLDER / "study.log"), "a2c_StudyWorth-v0_study_1").trials
+    assert [row.state.name for row in rows] == ["FAIL", "COMPLETE", "COMPLETE"]
 
 
 def test_when_every_trial_fails_the_code_is_1(ray_instance, tmp_path, monkeypatch):

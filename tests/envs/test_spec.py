@@ -197,3 +197,8 @@ def test_a_tuple_of_observations_is_refused():
 
     with pytest.raises(ConfigError, match="the observation of TinyCount-v0 is a Tuple, which no policy takes"):
         EnvSpec("TinyCount-v0", wrappers=((Pair, {}),)).make()
+
+
+@pytest.mark.parametrize(("env_id", "taken"), [("TinyCount-v0", True), ("TinyMask-v0", False), ("TinyFailing-v0", True)])
+def test_a_recipe_knows_which_arguments_the_constructor_takes(env_id, taken):
+    assert EnvSpec(env_id).takes("render_mode") is taken

@@ -89,7 +89,7 @@ def test_the_envs_that_are_there_together(tmp_path):
 
 @pytest.mark.usefixtures("ray_instance")
 def test_settings_reach_the_actors_of_training_and_evaluation(tmp_path):
-    given = {"envs_per_actor": 2, "env_cpus": 0.5, "env_timeout": 9.0, "max_env_restarts": 1}
+    given = {"envs_per_actor": 2, "env_cpus": 0.5, "env_timeout": 9.0, "max_env_restarts": 1, "placement": "pack"}
     manager = experiment(tmp_path, vec_env_type="ray", eval_freq=50, n_eval_envs=3, **given)
     training, evaluation = planned(manager).values()
     for stepping, shares in ((training, [2, 2]), (evaluation, [2, 1])):
@@ -98,7 +98,7 @@ def test_settings_reach_the_actors_of_training_and_evaluation(tmp_path):
         assert [len(share) for share in grouping.actors] == shares
         assert not grouping.inline
         others = {key: value for key, value in stepping.kwargs.items() if key != "grouping"}
-        assert others == {"num_cpus_per_actor": 0.5, "step_timeout": 9.0, "max_restarts": 1}
+        assert others == {"num_cpus_per_actor": 0.5, "step_timeout": 9.0, "max_restarts": 1, "placement": "pack"}
 
 
 @pytest.mark.usefixtures("ray_instance")

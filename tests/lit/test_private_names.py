@@ -2,6 +2,7 @@
 
 import ast
 import inspect
+from datetime import timedelta
 from pathlib import Path
 
 import gymnasium as gym
@@ -10,7 +11,10 @@ import pytest
 import pytorch_lightning as pl
 import torch
 from ray import tune
+from ray.air.execution import FixedResourceManager
+from ray.air.execution._internal import RayActorManager
 from ray.train._internal.session import _TrainingResult
+from ray.tune.execution.tune_controller import TuneController
 from sb3_contrib import ARS
 from stable_baselines3 import PPO, SAC, HerReplayBuffer
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -20,6 +24,7 @@ from stable_baselines3.common.logger import Logger
 from stable_baselines3.common.off_policy_algorithm import OffPolicyAlgorithm
 from stable_baselines3.common.on_policy_algorithm import OnPolicyAlgorithm
 from stable_baselines3.common.vec_env import DummyVecEnv, VecEnv
+from torch import distributed as dist
 from torch.distributions import Distribution
 
 import lit_sb3_ray
@@ -52,13 +57,18 @@ METHODS = {
     (Distribution, "set_default_validate_args"): ["value"],
 }
 INSTANCE_NAMES = {
+    "_Options": "ProcessGroupGloo",
+    "_actor_manager": "TuneController",
     "_current_ep_start": "HerReplayBuffer",
+    "_devices": "ProcessGroupGloo.Options",
     "_every_n_train_steps": "ModelCheckpoint",
+    "_execution_engine": "Variable",
     "_foreach_norm": "torch",
     "_last_episode_starts": "algorithm",
     "_last_obs": "algorithm",
     "_last_original_obs": "algorithm",
     "_last_result": "Trainable",
+    "_live_actors_to_ray_actors_resources": "RayActorManager",
     "_n_updates": "algorithm",
     "_seeds": "VecEnv",
     "_optimizer_step_post_hooks": "Optimizer",
@@ -66,7 +76,9 @@ INSTANCE_NAMES = {
     "_options": "VecEnv",
     "_signal_connector": "Trainer",
     "_storage": "Trainable",
+    "_timeout": "ProcessGroupGloo.Options",
     "_train_time_interval": "ModelCheckpoint",
+    "_Unpickler": "pickle",
     "_validate_args": "Distribution",
 }
 
@@ -131,12 +143,36 @@ def test_a_trainable_keeps_its_storage_and_its_last_result():
     assert list(inspect.signature(_TrainingResult).parameters) == ["checkpoint", "metrics"]
 
 
+def test_the_controller_of_a_study_knows_all_its_actors():
+    assert "_actor_manager" in TuneController.__init__.__code__.co_names
+    manager = RayActorManager(FixedResourceManager({"CPU": 1}))
+    assert manager._live_actors_to_ray_actors_resources == {}
+
+
 def test_an_optimizer_s_step_is_wrapped_once_for_hooks_and_profilers():
     optimizer = torch.optim.Adam([torch.zeros(1, requires_grad=True)])
     assert not optimizer._optimizer_step_pre_hooks
     assert not optimizer._optimizer_step_post_hooks
     assert type(optimizer).step.hooked
     assert type(optimizer).step.__wrapped__.__name__ == "step"
+
+
+def test_a_group_of_learners_takes_its_address_and_its_patience():
+    options = dist.ProcessGroupGloo._Options()
+    options._timeout = timedelta(seconds=7)
+    options._devices = [dist.ProcessGroupGloo.create_device(hostname="127.0.0.1")]
+    group = dist.ProcessGroupGloo(dist.HashStore(), 0, 1, options)
+    values = torch.ones(2)
+    group.allreduce([values], dist.AllreduceOptions()).wait()
+    assert (group.size(), values.tolist(), options._timeout) == (1, [1.0, 1.0], timedelta(seconds=7))
+
+
+def test_a_backward_pass_calls_back_once_at_its_end():
+    weight, called = torch.ones(3, requires_grad=True), []
+    engine = torch.autograd.Variable._execution_engine
+    weight.register_post_accumulate_grad_hook(lambda _: engine.queue_callback(lambda: called.append(weight.grad.tolist())))
+    (2 * weight).sum().backward()
+    assert called == [[2.0, 2.0, 2.0]]
 
 
 def test_networks_and_loose_tensors_are_told_apart():

@@ -21,17 +21,17 @@ from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.study_options import StudyOptions
 from lit_sb3_ray.tuning import drivers
 from lit_sb3_ray.tuning.drivers import Lease, drivers_of, enter, request_stop
+from lit_sb3_ray.tuning.opening import FOLDER, TOTAL
 from lit_sb3_ray.tuning.rows import CHECKPOINT, CONTINUES, FAILURE, counts
 from lit_sb3_ray.tuning.schedule.schedulers import original_number
 from lit_sb3_ray.tuning.storage import open_storage
-from lit_sb3_ray.tuning.study import FOLDER, TOTAL
 
 # A busy machine takes its time to start a Ray for each driver.
 pytestmark = pytest.mark.timeout(900)
 SECONDS = 240.0
-IN_TIME_S = 30.0
-"""Ray gives an actor that does not answer five seconds; most of the rest is for a busy machine."""
 """More than any driver here needs, the machine being busy."""
+IN_TIME_S = 30.0
+"""Five where nothing else runs: one for what can end by itself, one for the reports, three for Ray and Python to end."""
 
 
 def new_study():

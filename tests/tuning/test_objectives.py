@@ -22,3 +22,11 @@ def test_anything_else_is_refused_by_name(objective):
     with pytest.raises(ConfigError, match="is none of last, best, mean:K") as error:
         check_objective(objective)
     assert repr(objective) in str(error.value)
+
+
+def test_more_evaluations_than_there_are_are_refused_with_the_numbers():
+    assert check_objective("mean:5", 5) == "mean:5"
+    with pytest.raises(ConfigError, match=r"--objective mean:99: a trial has 5 evaluations \(--n-evaluations\)"):
+        check_objective("mean:99", 5)
+    with pytest.raises(ConfigError, match=r"--objective mean:2: a trial has 1 evaluation \("):
+        check_objective("mean:2", 1)

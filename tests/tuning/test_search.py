@@ -25,6 +25,7 @@ from lit_sb3_ray.tuning.rows import (
 )
 from lit_sb3_ray.tuning.search import StudySearch
 from lit_sb3_ray.tuning.storage import open_study
+from lit_sb3_ray.tuning.tally import Tally
 from lit_sb3_ray.tuning.trainable import CHECKPOINT as ORIGIN
 from lit_sb3_ray.tuning.trainable import DRAWN, FINISHED, HYPERPARAMS, MARK, METRIC, NUMBER
 
@@ -250,13 +251,10 @@ def test_another_error_ends_no_study():
     assert (search.fatal, search.closing) == (None, False)
 
 
-def test_two_searches_that_take_the_last_trial_at_once_keep_one():
-    class Hasty(StudySearch):
-        def _wants_more(self):
-            return True
-
+def test_two_searches_that_take_the_last_trial_at_once_keep_one(monkeypatch):
     study = new_study()
-    first, second = (Hasty(study, 1, draw) for _ in range(2))
+    first, second = (search_of(study, 1) for _ in range(2))
+    monkeypatch.setattr(Tally, "wants_more", lambda self, total: True)
     assert first.suggest("a")[NUMBER] == 0
     assert second.suggest("b") == Searcher.FINISHED
     assert study.trials[1].user_attrs[SURPLUS]

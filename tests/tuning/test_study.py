@@ -17,13 +17,17 @@ from studies import NAME, POINT, enqueue, journal, plan, rows_of, states_of, stu
 from lit_sb3_ray import ExperimentManager, run_study
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import read_evaluations
-from lit_sb3_ray.tuning.rows import FAILURE, JUMPED, SEED_VALUES, SPREAD, TIMESTEPS
+from lit_sb3_ray.tuning.reports.standing import standing_of
+from lit_sb3_ray.tuning.rows import CHECKPOINT, FAILURE, JUMPED, SEED_VALUES, SPREAD, TIMESTEPS
 from lit_sb3_ray.tuning.running import trial_seeds
+from lit_sb3_ray.tuning.schedule.schedulers import original_number
 from lit_sb3_ray.tuning.storage import open_study
 
 RETURN = 15.0
 """What an episode of TinyCount-v0 gives, whatever is done: 1 + 2 + 3 + 4 + 5."""
 MARKS = [20, 40, 60, 80, 100]
+IN_TIME_S = 20.0
+"""Most of it is for a busy machine: a study is over within two seconds, and its reports are written."""
 LOCKED_S = 7.0
 """Longer than SQLite waits by itself."""
 
@@ -299,19 +303,46 @@ def test_a_study_ends_in_good_order_when_its_time_is_over_and_goes_on_with_other
     wait = plan(tmp_path, {"role": "train", "when": "step", "at": 3, "what": "wait"})
     begun = time.monotonic()
     result = study_of(tmp_path, options={"time_budget": 1.0}, **where, **wait).hyperparameters_optimization()
-    assert time.monotonic() - begun < 60.0
-    assert (result.number, result.value, result.best_path) == (None, None, None)
+    assert time.monotonic() - begun < IN_TIME_S
+    assert (result.number, result.value, result.best_path, result.missing) == (None, None, None, 2)
     assert result.table["state"].tolist() == ["FAIL"]
     (tmp_path / "gate").touch()
     (tmp_path / "plan.json").unlink()
     settings = {"n_trials": 5, "max_total_trials": 3}
     goes_on = study_of(tmp_path, options={"entrance": "resume"}, **settings, **where)
     result = goes_on.hyperparameters_optimization()
+    assert result.missing == 0
     first, *rows = rows_of(tmp_path)
     assert [row.state for row in rows] == [TrialState.COMPLETE] * 3
     assert rows[0].params == first.params
     assert len({row.params["learning_rate"] for row in rows}) == 3
     assert result.folder == tmp_path / "logs" / "a2c" / "StudyWorth-v0_study_1"
+
+
+@pytest.mark.slow
+def test_a_training_that_a_time_budget_has_ended_goes_on_from_its_checkpoint(ray_instance, tmp_path):
+    """In the middle of a rollout, with a real training: it is one trial in the end, and nothing is evaluated twice."""
+    where = {"storage": journal(tmp_path), "study_name": NAME}
+    settings = {"n_timesteps": 10_000_000, "n_evaluations": 5000, "n_eval_episodes": 1, "hyperparams": {"n_steps": 100}}
+    entrance = "new"
+    for budget in (10.0, 10.0, 30.0, 60.0, 120.0):  # A busy machine may not come as far as an evaluation at first.
+        options = {"time_budget": budget, "checkpoint_every": 0.0, "entrance": entrance}
+        begun, entrance = time.monotonic(), "resume"
+        study = study_of(tmp_path, "CartPole-v1", options=options, n_trials=1, **settings, **where)
+        assert study.hyperparameters_optimization().missing == 1
+        assert budget < time.monotonic() - begun < budget + IN_TIME_S
+        rows = rows_of(tmp_path)
+        evaluated = [row for row in rows if row.intermediate_values]
+        if len(evaluated) == 2:
+            break
+    first, second = evaluated
+    assert original_number(rows, first.number) == original_number(rows, second.number) == 0
+    mark = first.user_attrs.get(CHECKPOINT, {"mark": 0})["mark"]
+    kept = {step: value for step, value in first.intermediate_values.items() if step <= mark}
+    assert kept.items() <= second.intermediate_values.items()
+    assert [step for step in second.intermediate_values if step <= mark] == list(kept)
+    standing = standing_of(open_study(journal(tmp_path), NAME))
+    assert (standing.states, standing.counted) == ({"BROKEN OFF": 1}, 0)
 
 
 def test_weak_trials_are_pruned_with_what_they_had(ray_instance, tmp_path):
@@ -326,12 +357,20 @@ def test_weak_trials_are_pruned_with_what_they_had(ray_instance, tmp_path):
     assert result.number == 1
 
 
-def test_settings_that_suit_no_trial_end_the_study(ray_instance, tmp_path):
+def test_settings_that_suit_no_env_are_refused_before_there_is_anything(ray_instance, tmp_path):
+    with pytest.raises(ConfigError, match="dqn on TinyCount-v0: dqn is for discrete actions"):
+        study_of(tmp_path, "TinyCount-v0", "dqn", hyperparams=None).hyperparameters_optimization()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_settings_that_suit_no_trial_end_the_study_in_one_line(ray_instance, tmp_path, caplog):
     where = {"storage": journal(tmp_path), "study_name": NAME}
-    with pytest.raises(ConfigError, match="dqn on TinyCount-v0") as error:
-        study_of(tmp_path, "TinyCount-v0", "dqn", hyperparams=None, **where).hyperparameters_optimization()
+    broken = plan(tmp_path, {"role": "train", "when": "construct", "what": "error"})
+    with caplog.at_level(logging.WARNING), pytest.raises(ConfigError, match="'StudyWorth-v0' cannot be built") as error:
+        study_of(tmp_path, **broken, **where).hyperparameters_optimization()
     assert "\n" not in str(error.value)
     assert states_of(tmp_path) == ["FAIL"]
+    assert "has failed" not in caplog.text
 
 
 def test_more_than_any_node_has_is_refused_with_numbers(ray_instance, tmp_path):

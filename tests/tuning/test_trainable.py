@@ -18,7 +18,7 @@ from lit_sb3_ray.tuning.trainable import (
     ExperimentTrial,
     TrialPlan,
 )
-from lit_sb3_ray.tuning.trial import TrialMaker
+from lit_sb3_ray.tuning.trial_maker import TrialMaker
 
 MARKS = (20, 40, 60)
 

@@ -15,7 +15,8 @@ from lit_sb3_ray.errors import NonFiniteError
 from lit_sb3_ray.experiment.evaluations import read_evaluations
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
-from lit_sb3_ray.tuning.trial import TrialMaker, TrialRun, TrialStopped, packed
+from lit_sb3_ray.tuning.trial import TrialRun, TrialStopped
+from lit_sb3_ray.tuning.trial_maker import TrialMaker, packed
 
 RETURN = 15.0
 GIVEN = {"n_steps": 20}

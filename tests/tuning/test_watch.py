@@ -1,10 +1,9 @@
 """What a driver hears of its trials beside their results."""
 
 import time
+from types import SimpleNamespace
 
-import pyarrow.fs
 import pytest
-from ray import tune
 
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
@@ -16,14 +15,19 @@ class Search:
 
 
 @pytest.mark.parametrize(
-    ("system", "path", "found"),
+    ("home", "root", "path", "found"),
     [
-        (pyarrow.fs.LocalFileSystem(), "/data/trials/x", "/data/trials/x"),
-        (pyarrow.fs._MockFileSystem(), "bucket/trials/x", "mock://bucket/trials/x"),
+        ("", "/data", "/data/trials/x", "/data/trials/x"),
+        ("/data", "/data", "/data/s/x", "/data/s/x"),
+        ("file:///data", "/data", "/data/s/x", "file:///data/s/x"),
+        ("s3://bucket/a/", "bucket/a", "bucket/a/s/x", "s3://bucket/a/s/x"),
+        ("s3://bucket/a?region=eu-west-1", "bucket/a", "bucket/a/s/x", "s3://bucket/a/s/x?region=eu-west-1"),
+        ("hdfs://name:8020/a", "/a", "/a/s/x", "hdfs://name:8020/a/s/x"),
     ],
 )
-def test_a_checkpoint_s_address_is_good_for_another_driver(system, path, found):
-    assert address(tune.Checkpoint(path, filesystem=system)) == found
+def test_the_address_of_what_a_trial_keeps_is_good_for_another_driver(home, root, path, found):
+    trial = SimpleNamespace(storage=SimpleNamespace(storage_fs_path=root))
+    assert address(path, trial, home) == found
 
 
 @pytest.mark.parametrize(("how", "ends"), [("nothing", False), ("signal", True), ("time", True), ("wish", True)])

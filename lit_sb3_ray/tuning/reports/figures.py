@@ -12,7 +12,16 @@ from lit_sb3_ray.config.problems import reason
 from lit_sb3_ray.tuning.reports.axes import Axis, category_axis, number_axis, plain, shortened, usual
 from lit_sb3_ray.tuning.reports.charts import Bars, Chart, Figure, Series
 from lit_sb3_ray.tuning.reports.importances import importances
-from lit_sb3_ray.tuning.reports.record import StudyRecord, best_first, by_merit, curve_of, is_drawable, last_of, value_of
+from lit_sb3_ray.tuning.reports.record import (
+    StudyRecord,
+    best_first,
+    by_merit,
+    curve_of,
+    is_drawable,
+    last_of,
+    prunes,
+    value_of,
+)
 from lit_sb3_ray.tuning.reports.wording import count, cut
 from lit_sb3_ray.tuning.rows import TIMESTEPS
 
@@ -88,7 +97,8 @@ def _learning_curves(study: StudyRecord) -> Figure:
     layered = sorted(reversed(shown), key=lambda pair: (pair[0] is best, pair[0].state == TrialState.PRUNED))
     opacity = 1.0 if len(shown) < FAINT_FROM else max(0.5 * FAINT_FROM / len(shown), 0.12)
     drawn = [_curve(trial, curve, trial is best, opacity) for trial, curve in layered]
-    notes = ["A cross is where a trial was pruned; upright lines are the evaluations at which it could be.", note]
+    lines = "upright lines are the evaluations"
+    notes = [f"A cross is where a trial was pruned; {lines} at which it could be." if prunes(study) else f"The {lines}.", note]
     if any(_went_beyond(trial, curve[-1][0]) for trial, curve in shown):
         notes.append("A value stands at the evaluation that was due; a long rollout has gone further by then.")
     if len(ranked) > CURVES:

@@ -13,6 +13,7 @@ from optuna.trial import TrialState
 from lit_sb3_ray import __version__
 from lit_sb3_ray.config.numerals import to_number
 from lit_sb3_ray.tuning.reports.charts import Chart, Figure
+from lit_sb3_ray.tuning.reports.earlier import extent_note
 from lit_sb3_ray.tuning.reports.record import (
     StudyRecord,
     best_first,
@@ -20,6 +21,7 @@ from lit_sb3_ray.tuning.reports.record import (
     count_states,
     is_drawable,
     last_of,
+    prunes,
     value_of,
     whole_numbers,
 )
@@ -72,7 +74,7 @@ def page(study: StudyRecord, figures: Sequence[Figure], best: str) -> str:
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n{extent_note(study)}\n'
         f"<title>{_text(study.name, 120)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
         f"<h1>{_text(study.name, 200)}</h1>\n{''.join(filter(None, sections))}</body>\n</html>\n"
     )
@@ -162,10 +164,13 @@ def _jumped(study: StudyRecord) -> str:
     if not marks:
         return ""
     trials = sum(bool(whole_numbers(trial.user_attrs.get(JUMPED))) for trial in study.trials)
-    note = _note(
-        f"{count(trials, 'trial')} had rollouts longer than the time between two evaluations, and could not be pruned "
-        "at these: fewer evaluations, or a bound on n_steps times n_envs, let the pruner see every trial."
-    )
+    told = f"{count(trials, 'trial')} had rollouts longer than the time between two evaluations"
+    if prunes(study):
+        told += (
+            ", and could not be pruned at these: fewer evaluations, or a bound on n_steps times n_envs, let the pruner see "
+            "every trial"
+        )
+    note = _note(f"{told}.")
     rows = ([f"{mark:,}", f"{many:,}"] for mark, many in sorted(marks.items())[:ROWS])
     return _section("Evaluations that were stepped over", _table(["env steps", "trials"], rows) + note)
 

@@ -13,18 +13,33 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from lit_sb3_ray.config.numerals import to_number
+from lit_sb3_ray.tuning.rows import each_once
+from lit_sb3_ray.tuning.schedule.schedulers import PRUNES_NOTHING
 
 if TYPE_CHECKING:
     from optuna import Study
     from optuna.trial import FrozenTrial
 
 # User attributes of a study.
-ALGO, ENV, BUDGET, MARKS, COMMAND = "algo", "env", "n_timesteps", "marks", "command"
+ALGO, ENV, BUDGET, MARKS, COMMAND, PRUNER = "algo", "env", "n_timesteps", "marks", "command", "pruner"
 
 LARGEST = 1e100
 """A number beyond it, on either side, is left out of rankings and figures as NaN and infinity are: a scale cannot hold it."""
 
 _ORDER = (TrialState.COMPLETE, TrialState.PRUNED, TrialState.RUNNING, TrialState.FAIL, TrialState.WAITING)
+
+
+@dataclass(frozen=True)
+class Extent:
+    """How many rows a study has. Neither number ever becomes less while its storage is whole.
+
+    Attributes:
+        rows: All of them.
+        ended: Those that have ended.
+    """
+
+    rows: int
+    ended: int
 
 
 @dataclass(frozen=True)
@@ -36,7 +51,8 @@ class StudyRecord:
         maximize: Whether large values are good.
         objectives: How many values a trial has; the first of them counts.
         attributes: The study's user attributes.
-        trials: All trials by number.
+        trials: All trials by number, each by the last of its rows where it was broken off and gone on with.
+        extent: How far its rows have come.
     """
 
     name: str
@@ -44,6 +60,7 @@ class StudyRecord:
     objectives: int
     attributes: dict[str, Any]
     trials: tuple[FrozenTrial, ...]
+    extent: Extent
 
     @property
     def algo(self) -> str | None:
@@ -73,12 +90,14 @@ def record(study: Study) -> StudyRecord:
     Args:
         study: The study; it may be running.
     """
+    rows = study.get_trials(deepcopy=False)
     return StudyRecord(
         study.study_name,
         study.directions[0] != StudyDirection.MINIMIZE,
         len(study.directions),
         dict(study.user_attrs),
-        tuple(sorted(study.get_trials(deepcopy=False), key=lambda trial: trial.number)),
+        tuple(sorted(each_once(rows), key=lambda trial: trial.number)),
+        Extent(len(rows), sum(row.state.is_finished() for row in rows)),
     )
 
 
@@ -132,6 +151,12 @@ def count_states(trials: Iterable[FrozenTrial]) -> dict[str, int]:
     for trial in trials:
         counts[trial.state.name.lower()] += 1
     return {name: count for name, count in counts.items() if count}
+
+
+def prunes(study: StudyRecord) -> bool:
+    """Whether weak trials are ended early; of a study that does not say so, whether any was."""
+    pruner = study.attributes.get(PRUNER)
+    return any(trial.state == TrialState.PRUNED for trial in study.trials) or pruner not in (None, *PRUNES_NOTHING)
 
 
 def whole_numbers(value: Any) -> tuple[int, ...]:

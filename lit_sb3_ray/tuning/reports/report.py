@@ -17,6 +17,7 @@ from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.locate import algo_folder_name, env_folder_name
 from lit_sb3_ray.experiment.run_folder import replace_file
 from lit_sb3_ray.tuning.reports.best import as_file, best_trials
+from lit_sb3_ray.tuning.reports.earlier import check_not_shorter
 from lit_sb3_ray.tuning.reports.figures import build_figures
 from lit_sb3_ray.tuning.reports.html_report import page
 from lit_sb3_ray.tuning.reports.png import check_matplotlib, write_png
@@ -72,10 +73,15 @@ def write_reports(study: Study, folder: str | Path, *, no_optim_plots: bool = Fa
 
     Returns:
         The files.
+
+    Raises:
+        ConfigError: The study is shorter than the report that is there says; nothing has been written.
     """
     folder = Path(folder)
     parts = _Parts()
     seen = parts.try_to("read the study", lambda: record(study))
+    if seen is not None:
+        check_not_shorter(seen, folder / PAGE)
     if seen is None or parts.try_to("make its folder", lambda: _make(folder)) is None:
         return ReportFiles(problems=tuple(parts.problems))
     path = table or folder / table_name(seen)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lit_sb3_ray.tuning.drivers import Driver, drivers_of
-from lit_sb3_ray.tuning.rows import DRIVER, FAILURE, counts, is_broken_off
+from lit_sb3_ray.tuning.rows import DRIVER, FAILURE, counts, each_once, is_broken_off
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -21,8 +21,8 @@ class Standing:
 
     Attributes:
         name: The study's name.
-        states: How many rows are in each state; those that were broken off are `BROKEN OFF`.
-        counted: Rows that count towards the total.
+        states: How many trials are in each state, each by its last row; those that were broken off are `BROKEN OFF`.
+        counted: Trials that are over and count towards the total.
         total: Trials the study is to have; None when it does not say.
         drivers: All that have worked on it.
         running: The rows at work, of drivers that live.
@@ -57,7 +57,7 @@ def standing_of(study: Study) -> Standing:
     complete = [row for row in rows if row.state.name == "COMPLETE" and row.value is not None]
     return Standing(
         study.study_name,
-        Counter("BROKEN OFF" if is_broken_off(row) else row.state.name for row in rows),
+        Counter("BROKEN OFF" if is_broken_off(row) else row.state.name for row in each_once(rows)),
         sum(row.state.is_finished() and counts(row) for row in rows),
         study.user_attrs.get("total"),
         drivers,

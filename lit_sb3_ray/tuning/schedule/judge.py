@@ -57,7 +57,10 @@ class Judge(FIFOScheduler):
 
     Attributes:
         marks: Env steps of a trial's evaluations, the last of them its whole budget.
+        controller: Tune's, once there is a trial.
     """
+
+    controller: TuneController | None = None
 
     def __init__(
         self,
@@ -107,6 +110,7 @@ class Judge(FIFOScheduler):
 
     def on_trial_add(self, tune_controller: TuneController, trial: Trial) -> None:
         """Takes a trial in, or takes it in again after its actor was lost."""
+        self.controller = tune_controller
         key = self._keys.setdefault(trial.trial_id, self._name(trial))
         self._bracket(key).scheduler.on_trial_add(tune_controller, NamedTrial(key))
 

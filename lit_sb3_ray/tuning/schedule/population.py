@@ -91,7 +91,12 @@ class PopulationTraining(PopulationBasedTraining):
     """Ray's population based training, at a study's marks, with random numbers of its own.
 
     Which trial takes over which still depends on which reports first, so a study on several CPUs is not the same twice.
+
+    Attributes:
+        controller: Tune's, once there is a trial.
     """
+
+    controller: TuneController | None = None
 
     def __init__(self, marks: Sequence[int], seed: int, **settings: Any) -> None:
         """Takes Ray's settings.
@@ -111,6 +116,7 @@ class PopulationTraining(PopulationBasedTraining):
         Ray refuses searchers here, since they would learn from parameters that have changed since. Ours draws the first
         parameters only.
         """
+        self.controller = tune_controller
         with self._own_random():
             super().on_trial_add(SimpleNamespace(search_alg=None), trial)  # type: ignore[arg-type]
 

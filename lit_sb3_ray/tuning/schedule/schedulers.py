@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 SCHEDULERS = ("asha", "halving", "hyperband", "median", "none", "nop", "pbt", "successive_halving")
 """All names. `pbt` is a mode of its own, with `population.build_pbt` in place of `build_scheduler`."""
 
+PRUNES_NOTHING = frozenset({"none", "nop", "pbt"})
+"""Those that end no trial early; the members of a population take over each other's states instead."""
+
 HALVING_FACTOR, HYPERBAND_FACTOR = 4, 3
 
 

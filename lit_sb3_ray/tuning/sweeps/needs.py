@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lit_sb3_ray.errors import ConfigError
@@ -35,7 +35,9 @@ class Need:
         return f"{self.cpus:g} CPUs" + (f" and {self.gpus:g} GPUs" if self.gpus > 0 else "")
 
 
-def find_need(cpus: float | None, gpus: float, env_actors: int, env_cpus: float | None = None) -> Need:
+def find_need(
+    cpus: float | None, gpus: float, env_actors: int, env_cpus: float | None, nodes: Sequence[Mapping[str, float]]
+) -> Need:
     """Settles what a run is given.
 
     Args:
@@ -43,11 +45,11 @@ def find_need(cpus: float | None, gpus: float, env_actors: int, env_cpus: float 
         gpus: GPUs, or a part of one.
         env_actors: Environments, those of evaluation included, that are to be in actors; 0 when all are in the run's process.
         env_cpus: CPUs of each of them; None for one, or what there is.
+        nodes: What each node has.
 
     Raises:
         ConfigError: No node has that much.
     """
-    nodes = node_resources()
     most = max((node.get("CPU", 0.0) for node in nodes), default=0.0)
     if cpus is None:
         cpus = 1.0 + env_actors * env_cpus if env_cpus is not None else max(1.0, min(1.0 + env_actors, most))
@@ -69,6 +71,6 @@ def room(needs: Iterable[Need]) -> int:
     return max(1, sum(_fitting(node, need) for node in node_resources()))
 
 
-def _fitting(node: dict[str, float], need: Need) -> int:
+def _fitting(node: Mapping[str, float], need: Need) -> int:
     counts = [int((node.get(name, 0.0) + _GRAIN / 2) // amount) for name, amount in need.bundle.items()]
     return min(counts)

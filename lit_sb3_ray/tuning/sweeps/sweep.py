@@ -13,6 +13,10 @@ from lit_sb3_ray.config.ranges import MAX_SEED
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import check_writable, write_yaml
 from lit_sb3_ray.scale.connection import connect
+from lit_sb3_ray.scale.forecast import coming_nodes
+from lit_sb3_ray.scale.nodes import node_resources
+from lit_sb3_ray.scale.ray_settings import RaySettings
+from lit_sb3_ray.scale.shared_storage import check_shared
 from lit_sb3_ray.tuning.sweeps.combination import Combination, read_result
 from lit_sb3_ray.tuning.sweeps.dispatch import Dispatcher, Job, Observer
 from lit_sb3_ray.tuning.sweeps.needs import find_need
@@ -36,9 +40,10 @@ class Sweep:
         settings: Arguments of `ExperimentManager` by name, for all runs; `algo`, `env_id`, `seed` and `log_folder` are set for
             each, and without `save_freq` a run takes ten checkpoints.
         cpus_per_run: CPUs of a run; None for one, and more with env actors.
-        gpus_per_run: GPUs of a run, or a part of one.
+        gpus_per_run: 1 for a GPU of its own for each run, or a part of one.
         n_jobs: Runs at once, at most; None for as many as fit.
         max_failures: How often a run whose process is lost is started again.
+        ray_settings: Which Ray to work with, and what is shipped to it.
     """
 
     folder: Path
@@ -50,6 +55,7 @@ class Sweep:
     gpus_per_run: float = 0.0
     n_jobs: int | None = None
     max_failures: int = 3
+    ray_settings: RaySettings = field(default_factory=RaySettings)
 
 
 @dataclass(frozen=True)
@@ -127,9 +133,12 @@ def _check(sweep: Sweep) -> None:
         raise ConfigError(f"n_jobs must be at least 1, not {sweep.n_jobs}")
     if sweep.cpus_per_run is not None and sweep.cpus_per_run <= 0:
         raise ConfigError(f"a run needs some CPUs, not {sweep.cpus_per_run:g}")
+    if sweep.gpus_per_run > 1:
+        raise ConfigError(f"--gpus-per-run {sweep.gpus_per_run:g}: a run trains on one GPU; give 1, or a part of one")
     if sweep.gpus_per_run < 0 or sweep.max_failures < 0:
         raise ConfigError("GPUs of a run and the number of failures cannot be negative")
     check_writable(sweep.folder, "--log-folder")
+    sweep.ray_settings.make_importable()
 
 
 def _settings(sweep: Sweep) -> dict[str, Any]:
@@ -152,12 +161,17 @@ def _jobs(sweep: Sweep, left: Sequence[Combination], settings: Mapping[str, Any]
     """Checks what is left to do, and settles what each run of it is given."""
     pairs = dict.fromkeys((each.algo, each.env_id) for each in left)
     extents = probe(pairs, settings, gpus=sweep.gpus_per_run)
-    connect()
-    jobs = []
+    coming = coming_nodes(sweep.ray_settings)
+    if coming is not None:
+        for pair in pairs:
+            find_need(sweep.cpus_per_run, sweep.gpus_per_run, extents[pair].env_actors, settings.get("env_cpus"), coming)
+    connect(sweep.ray_settings)
+    check_shared(str(sweep.folder.parent), "--log-folder")
+    nodes, jobs = node_resources(), []
     for each in left:
         extent = extents[each.algo, each.env_id]
         own = {**settings, "algo": each.algo, "env_id": each.env_id, "seed": each.seed}
         own.setdefault("save_freq", max(1, extent.n_timesteps // CHECKPOINTS))
-        need = find_need(sweep.cpus_per_run, sweep.gpus_per_run, extent.env_actors, own.get("env_cpus"))
+        need = find_need(sweep.cpus_per_run, sweep.gpus_per_run, extent.env_actors, own.get("env_cpus"), nodes)
         jobs.append(Job(each, own, need))
     return jobs

@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import replace
 
 import made_studies as made
 import pytest
@@ -155,6 +156,6 @@ def test_a_figure_that_breaks_costs_no_other():
     study = made.new_study()
     study.add_trials([made.complete(PARAMS)])
     seen = record(study)
-    figures = build_figures(type(seen)(seen.name, True, 1, {}, (*seen.trials, odd)))
+    figures = build_figures(replace(seen, attributes={}, trials=(*seen.trials, odd)))
     assert [bool(figure.panels) for figure in figures] == [True, True, False, False]
     assert figures[3].note.startswith("It cannot be drawn: TypeError")

@@ -185,6 +185,25 @@ def test_jumped_evaluations_are_counted():
     assert re.findall(r"<td>(.*?)</td>", table) == ["2,000", "2", "4,000", "1"]
 
 
+@pytest.mark.parametrize(
+    ("pruner", "rows", "explained"),
+    [
+        ("none", [made.complete(PARAMS, jumped=[2000])], False),
+        ("nop", [made.complete(PARAMS, jumped=[2000])], False),
+        ("pbt", [made.complete(PARAMS, jumped=[2000])], False),
+        ("asha", [made.complete(PARAMS, jumped=[2000])], True),
+        ("none", [made.complete(PARAMS, jumped=[2000]), made.pruned(PARAMS)], True),
+    ],
+)
+def test_pruning_is_explained_where_there_is_any(pruner, rows, explained):
+    """A study may have been begun with another pruner than it says."""
+    text = page_of(*rows, attributes={**made.ATTRIBUTES, "pruner": pruner})
+    assert "longer than the time between two evaluations" in text
+    for words in ("A cross is where a trial was pruned", "let the pruner see"):
+        assert (words in text) == explained
+    assert ("The upright lines are the evaluations." in text) != explained
+
+
 def test_a_broken_off_trial_is_told_as_such():
     assert "no error is recorded: it was broken off" in page_of(made.row(TrialState.FAIL, PARAMS))
 

@@ -7,6 +7,7 @@ import optuna
 import pytest
 
 from lit_sb3_ray.tuning.reports.record import best_first, by_merit, count_states, curve_of, last_of, record, value_of
+from lit_sb3_ray.tuning.rows import enqueue_continuation
 
 PARAMS = {"learning_rate": 1e-3}
 
@@ -30,6 +31,16 @@ def test_all_trials_are_ordered_by_state_then_value():
     )
     assert [trial.number for trial in by_merit(study)] == [4, 2, 3, 1, 0]
     assert count_states(study.trials) == {"complete": 2, "pruned": 2, "fail": 1}
+
+
+def test_a_trial_that_was_broken_off_is_seen_in_its_last_row():
+    study = made.new_study()
+    study.add_trials([made.row(optuna.trial.TrialState.FAIL, PARAMS, curve={20: 1.0}), made.failed(PARAMS)])
+    enqueue_continuation(study, study.trials[0])
+    study.add_trial(made.row(optuna.trial.TrialState.FAIL, PARAMS, surplus=True))
+    seen = record(study)
+    assert [trial.number for trial in seen.trials] == [1, 2]
+    assert (seen.extent.rows, seen.extent.ended) == (4, 3)
 
 
 def test_values_that_cannot_be_drawn_are_left_out_of_curves():

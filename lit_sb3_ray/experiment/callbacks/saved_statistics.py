@@ -1,13 +1,16 @@
-"""SB3 callbacks that hyperparameter files may name (also as `rl_zoo3.callbacks.<name>`)."""
+"""Saving normalisation statistics on the way."""
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 from stable_baselines3.common.callbacks import BaseCallback
 
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import replace_file
+
+logger = logging.getLogger(__name__)
 
 
 class SaveVecNormalizeCallback(BaseCallback):
@@ -41,17 +44,6 @@ class SaveVecNormalizeCallback(BaseCallback):
             steps = f"{self.name_prefix}_{self.num_timesteps}_steps.pkl"
             path = self.save_path / ("vecnormalize.pkl" if self.name_prefix is None else steps)
             replace_file(path, lambda partial: normalize.save(str(partial)))
-        return True
-
-
-class RawStatisticsCallback(BaseCallback):
-    """Logs each finished episode's return and length, at the env step it ended."""
-
-    def _on_step(self) -> bool:
-        for info in self.locals["infos"]:
-            episode = info.get("episode")
-            if episode is not None:
-                values = {"raw/rollouts/episodic_return": episode["r"], "raw/rollouts/episodic_length": episode["l"]}
-                for output in self.logger.output_formats:
-                    output.write(values, {name: ("stdout", "log", "json", "csv") for name in values}, self.num_timesteps)
+            if self.verbose > 0:
+                logger.info("Normalisation statistics saved to %s", path)
         return True
