@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any
+import logging
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from stable_baselines3.common.vec_env import VecEnv
@@ -25,6 +26,12 @@ from lit_sb3_ray.experiment.shares import share
 from lit_sb3_ray.experiment.stepping import EnvSet, Stepping, env_sets, plan
 from lit_sb3_ray.experiment.warm_start import warm_statistics
 from lit_sb3_ray.lit.evaluation import evaluation_seed
+from lit_sb3_ray.lit.refusals import reason
+
+if TYPE_CHECKING:
+    from lit_sb3_ray.experiment.remote_evaluator import RemoteEvaluator
+
+logger = logging.getLogger(__name__)
 
 
 class ExperimentEnvs(ExperimentSettings):
@@ -195,7 +202,7 @@ class ExperimentEnvs(ExperimentSettings):
         try:
             check_fit(self.hyperparams, self.env_id, env.observation_space, env.action_space)
         finally:
-            env.close()
+            close_env(env)
 
     def uses_masking(self, env: VecEnv | None) -> bool:
         """Whether training asks the envs for action masks: as the hyperparameters say, else if they have any."""
@@ -263,3 +270,13 @@ class ExperimentEnvs(ExperimentSettings):
         if self.checkpoint is None:
             return self.seed
         return int(np.random.SeedSequence([self.seed, 0x5E5E, int(self.checkpoint.name)]).generate_state(1)[0] // 2)
+
+
+def close_env(env: VecEnv | RemoteEvaluator | None) -> None:
+    """Closes envs if there are any; what they raise is told, and ends nothing."""
+    if env is None:
+        return
+    try:
+        env.close()
+    except Exception as error:  # An env may raise anything, and what was trained is worth more than its tidy end.
+        logger.warning("An environment cannot be closed: %s", reason(error), exc_info=True)

@@ -19,7 +19,7 @@ from lit_sb3_ray.experiment.callbacks.stopping import hang_on_evaluations
 from lit_sb3_ray.experiment.checkpoints import latest_checkpoint, rewind
 from lit_sb3_ray.experiment.description import describe
 from lit_sb3_ray.experiment.devices import device_of_each
-from lit_sb3_ray.experiment.environments import ExperimentEnvs
+from lit_sb3_ray.experiment.environments import ExperimentEnvs, close_env
 from lit_sb3_ray.experiment.evaluations import EvaluationCallback, EvaluationPlan, save_model
 from lit_sb3_ray.experiment.evaluator import EvaluatorRecipe
 from lit_sb3_ray.experiment.lock import RunLock
@@ -29,7 +29,6 @@ from lit_sb3_ray.experiment.stepping import EnvSet
 from lit_sb3_ray.experiment.training import train
 from lit_sb3_ray.experiment.warm_start import warm_start
 from lit_sb3_ray.lit.evaluation import evaluate, evaluation_seed
-from lit_sb3_ray.lit.refusals import reason
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.remote_evaluator import RemoteEvaluator
@@ -156,7 +155,7 @@ class ExperimentManager(ExperimentEnvs):
             self.stop_signal = train(self, model)
         finally:
             for env in (model.get_env(), self._eval_env):
-                _close(env)
+                close_env(env)
             self._eval_env = None
             self._release()
 
@@ -239,7 +238,7 @@ class ExperimentManager(ExperimentEnvs):
     def _abandon(self) -> None:
         """Leaves nothing of a run that could not be set up: no open env, no empty folder with a number."""
         for env in (self._env, self._eval_env):
-            _close(env)
+            close_env(env)
         self._env = self._eval_env = None
         self._release()
         if self.checkpoint is None and self._run is not None:
@@ -277,12 +276,3 @@ class ExperimentManager(ExperimentEnvs):
         if self._env is None:
             self._env = self.create_envs(self.n_envs)
         return self._env
-
-
-def _close(env: VecEnv | RemoteEvaluator | None) -> None:
-    if env is None:
-        return
-    try:
-        env.close()
-    except Exception as error:  # An env may raise anything, and what was trained is worth more than its tidy end.
-        logger.warning("An environment cannot be closed: %s", reason(error), exc_info=True)

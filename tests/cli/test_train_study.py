@@ -82,7 +82,7 @@ def test_without_a_number_it_is_the_best(study, capsys):
         (["--study-name", "s"], "--storage and --study-name"),
         (["--storage", "none.log", "--study-name", "s"], "no such file"),
         (["-optimize", *STUDY, "--trial-id", "0"], "--trial-id"),
-        (["-optimize", "--n-trials", "0"], "n_trials"),
+        (["-optimize", "--n-trials", "0"], "argument --n-trials: 0 is below 1"),
         (["-optimize", "--env", "Pendulum-v1", "--algo", "dqn", "-n", "100"], "dqn on Pendulum-v1"),
         (["-optimize", "--sampler", "tpee"], "invalid choice: 'tpee'"),
     ],

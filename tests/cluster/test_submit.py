@@ -37,7 +37,7 @@ import subprocess, sys
 assert sys.argv[1] == "submit", sys.argv
 line = sys.argv[2:]
 end = line.index("--")
-print("options", line[:end])
+print("options", line[:end], flush=True)
 script = line[end - 1]
 sys.exit(subprocess.call(["bash", "-c", " ".join(["python", script, *line[end + 1:]])]))
 """

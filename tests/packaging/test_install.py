@@ -40,7 +40,8 @@ def test_wheel_holds_the_package_and_nothing_else(wheel):
     names = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
     modules = {str(path.relative_to(ROOT)) for path in (ROOT / "lit_sb3_ray").rglob("*.py")}
     hyperparams = {f"lit_sb3_ray/hyperparams/{path.name}" for path in (ROOT / "hyperparams").glob("*.yml")}
-    assert names == modules | hyperparams | {"lit_sb3_ray/hyperparams/__init__.py", "lit_sb3_ray/py.typed"}
+    others = {"hyperparams/__init__.py", "py.typed", "benchmarking/published.csv"}
+    assert names == modules | hyperparams | {f"lit_sb3_ray/{name}" for name in others}
 
 
 def test_wheel_carries_the_licence_and_the_command(wheel):
