@@ -150,6 +150,7 @@ def test_a_study_that_its_time_has_ended_tells_how_to_go_on(ray_instance, tmp_pa
     code, _, err = run(*WORDS, *words)
     assert code == 1
     assert err[-1] == f"Ended with 2 trials to go. Go on with: lit-sb3-ray tune --resume {FOLDER}"
+    Path("plan.json").write_text("[]")
     code, _, err = run("tune", "--resume", str(FOLDER), "--time-budget", "600")
     assert code == 0
     assert not any("to go" in line for line in err)
