@@ -13,6 +13,8 @@ TRAIN  ?= --algo ppo --env CartPole-v1 -n 50000 --eval-freq 25000 --seed 0
 PYTEST ?=
 # Processes that run the tests, each with a Ray of its own; 0 for this one alone.
 WORKERS ?= 2
+# HOSTS=1 runs the tests, too, that make hosts of Linux namespaces; they need root and the Debian packages of .ci/run.
+HOSTS ?=
 
 # What the lock file holds: the package, and these extras, with torch at the version of the CPU build.
 LOCKED_EXTRAS := atari,bench,box2d,dev,hub,minigrid,mlflow,mujoco,plots,video,wandb
@@ -39,7 +41,7 @@ train: $(VENV)/.ready
 	@$(BIN)/lit-sb3-ray train $(TRAIN)
 
 test: $(VENV)/.ready
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(PYTEST)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(if $(HOSTS),,-m "not hosts") $(PYTEST)
 
 # SBX's algorithms, in an environment of their own beside the locked one: JAX and what comes with it are 160 MB to download, and
 # one of its packages is a nightly build, which no lock can hold on to.

@@ -14,18 +14,10 @@ import gymnasium as gym
 import optuna
 import ray
 from optuna.samplers import RandomSampler, TPESampler
-from ray import tune
 from ray.cluster_utils import Cluster
-from scale import MARKS, Clock, Reporter, resident_bytes
+from scale import Clock, open_reporting, resident_bytes
 
-from lit_sb3_ray.experiment.signals import SignalStop
-from lit_sb3_ray.experiment.study_options import StudyOptions
-from lit_sb3_ray.lit.stop import StopGuard
-from lit_sb3_ray.tuning.drivers import enter
-from lit_sb3_ray.tuning.opening import OpenStudy
-from lit_sb3_ray.tuning.running import TUNE_SETTINGS, Work, run_trials
-from lit_sb3_ray.tuning.schedule.schedulers import build_scheduler
-from lit_sb3_ray.tuning.space.search_space import find_space
+from lit_sb3_ray.tuning.running import TUNE_SETTINGS
 from lit_sb3_ray.tuning.storage import open_study
 from lit_sb3_ray.tuning.study_folder import StudyFolder
 from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
@@ -217,21 +209,11 @@ def watch_study(slots: int, trials: int) -> Watched:
             # The trials' processes are still there; what they have done is not told once they are gone.
             seen.spent |= {kind: work - before[kind] for kind, work in by_kind().items()}
 
-    def draw(trial: optuna.Trial) -> dict[str, object]:
-        trial.suggest_float("x", 0.0, 1.0)
-        return {}
-
     with tempfile.TemporaryDirectory() as path:
         folder = StudyFolder(Path(path))
-        study = open_study(str(folder.journal), "costs")
-        study.sampler = RandomSampler(seed=0)
-        lease = enter(study, "new", "costs")
-        opened = OpenStudy(study, str(folder.journal), folder, lease, trials, find_space("ppo"))
-        search = Counting(study, trials, draw, driver=lease.driver.id)
-        search.ending = ending
-        work = Work(tune.with_resources(Reporter, {"CPU": 1}), slots, build_scheduler("asha", MARKS, 0))
+        study = open_reporting(folder, Counting, trials, slots, ending)
         before, begun = by_kind(), time.monotonic()
-        run_trials(opened, search, work, StudyOptions(), SignalStop(StopGuard()), None)
+        study.run()
         seen.wall = time.monotonic() - begun
         lines = folder.journal.read_bytes()
         seen.journal = (len(lines), lines.count(b"\n"))

@@ -14,11 +14,13 @@ import tempfile
 import time
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import ray
 from comparison import report
+from optuna.samplers import RandomSampler
 from ray import tune
 from ray.cluster_utils import Cluster
 
@@ -82,6 +84,39 @@ class Clock(StudySearch):
         self.ending()
 
 
+@dataclass(frozen=True)
+class ReportingStudy:
+    """A study of trials that only report, ready to run."""
+
+    opened: OpenStudy
+    search: Clock
+    work: Work
+
+    def run(self) -> None:
+        """Runs it."""
+        run_trials(self.opened, self.search, self.work, StudyOptions(), SignalStop(StopGuard()), None)
+
+
+def open_reporting(
+    folder: StudyFolder, kind: type[Clock], trials: int, slots: int, ending: Callable[[], None]
+) -> ReportingStudy:
+    """Opens a study of trials that only report, so many of them at once; `ending` is called at the end of each."""
+
+    def draw(trial: Trial) -> dict[str, Any]:
+        trial.suggest_float("x", 0.0, 1.0)
+        return {}
+
+    study = open_study(str(folder.journal), "reporting")
+    study.sampler = RandomSampler(seed=0)
+    lease = enter(study, "new", "reporting")
+    opened = OpenStudy(study, str(folder.journal), folder, lease, trials, find_space("ppo"))
+    search = kind(study, trials, draw, driver=lease.driver.id)
+    search.ending = ending
+    return ReportingStudy(
+        opened, search, Work(tune.with_resources(Reporter, {"CPU": 1}), slots, build_scheduler("asha", MARKS, 0))
+    )
+
+
 def main() -> None:
     """Measures every number of nodes asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -114,26 +149,13 @@ def measure(nodes: int, trials: int) -> list[float]:
         if others and len(ended) == trials // 2:
             cluster.remove_node(others.pop(), allow_graceful=False)
 
-    def draw(trial: Trial) -> dict[str, Any]:
-        trial.suggest_float("x", 0.0, 1.0)
-        return {}
-
     try:
         with tempfile.TemporaryDirectory() as path:
-            folder = StudyFolder(Path(path))
-            study = open_study(str(folder.journal), "scale")
-            from optuna.samplers import RandomSampler
-
-            study.sampler = RandomSampler(seed=0)
-            lease = enter(study, "new", "scale")
-            opened = OpenStudy(study, str(folder.journal), folder, lease, trials, find_space("ppo"))
-            search = Clock(study, trials, draw, driver=lease.driver.id)
-            search.ending = ending
-            work = Work(tune.with_resources(Reporter, {"CPU": 1}), CPUS * nodes, build_scheduler("asha", MARKS, 0))
+            study = open_reporting(StudyFolder(Path(path)), Clock, trials, CPUS * nodes, ending)
             begun = time.perf_counter()
-            run_trials(opened, search, work, StudyOptions(), SignalStop(StopGuard()), None)
+            study.run()
             wall = time.perf_counter() - begun
-            rows = study.get_trials(deepcopy=False)
+            rows = study.opened.study.get_trials(deepcopy=False)
             if sum(map(counts, rows)) != trials or any(row.state.name == "RUNNING" for row in rows):
                 raise RuntimeError(f"{len(rows)} rows, not {trials} trials that are over")
     finally:

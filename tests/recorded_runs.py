@@ -22,6 +22,13 @@ TinyDrawn-v0:
 """The colour is left to the command line, and so stands in `args.yml` where the length stands in `config.yml`."""
 
 
+def called(command, capsys, logs, *words):
+    """Calls a command on the CPU; returns its code, the lines it has printed, and what it has said beside them."""
+    code = cli.main([command, "-f", str(logs), "--device", "cpu", *words])
+    captured = capsys.readouterr()
+    return code, captured.out.splitlines(), captured.err
+
+
 def train_cart_pole(logs):
     """Trains with normalised observations; saves models after 128 and 256 steps, of which one is the best, and the final."""
     assert cli.main(["train", "-f", str(logs), *TRAIN, "-params", "n_steps:32", "n_envs:2", "normalize:True"]) == 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lit_sb3_ray.cli.flags import FlagParser, whole_number
+from lit_sb3_ray.cli.play_flags import add_gym_packages, add_trust
 from lit_sb3_ray.cli.ray_flags import add_ray
 from lit_sb3_ray.experiment.arguments import RAY_DEFAULTS
 
@@ -42,18 +43,8 @@ def _add_runs(parser: FlagParser) -> None:
         action="store_true",
         help="accepted for rl_zoo3's sake: nothing is downloaded anyway; `load-from-hub` brings runs into the folder",
     )
-    group.add_argument(
-        "--gym-packages",
-        nargs="+",
-        default=[],
-        metavar="MODULE",
-        help="modules to import first, because they register environments",
-    )
-    group.add_argument(
-        "--trust",
-        action="store_true",
-        help="read downloaded models as if they were your own, which runs whatever code their makers have put into them",
-    )
+    add_gym_packages(group)
+    add_trust(group)
 
 
 def _add_play(parser: FlagParser) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lit_sb3_ray.cli.flags import AssignmentsAction, FlagParser, whole_number
+from lit_sb3_ray.cli.flags import AssignmentsAction, FlagGroup, FlagParser, whole_number
 
 
 def experiment_id(text: str) -> int | str:
@@ -27,6 +27,17 @@ def add_run(parser: FlagParser) -> None:
     group.add_argument(
         "-f", "--folder", default="rl-trained-agents", metavar="DIR", help="log folder its run is in (default: %(default)s)"
     )
+    add_run_number(group)
+    group.add_argument(
+        "--custom-objects",
+        action="store_true",
+        help="accepted for rl_zoo3's sake: what training alone needs (schedules, learning rate) is always replaced on loading",
+    )
+    add_trust(group)
+
+
+def add_run_number(group: FlagGroup) -> None:
+    """Adds the flags that say which of several runs it is, and how its networks are computed."""
     group.add_argument(
         "--exp-id",
         type=experiment_id,
@@ -38,15 +49,25 @@ def add_run(parser: FlagParser) -> None:
     group.add_argument(
         "--num-threads", type=int, default=-1, metavar="N", help="CPU threads for PyTorch; 0 or less as they are"
     )
-    group.add_argument(
-        "--custom-objects",
-        action="store_true",
-        help="accepted for rl_zoo3's sake: what training alone needs (schedules, learning rate) is always replaced on loading",
-    )
+
+
+def add_trust(group: FlagGroup) -> None:
+    """Adds `--trust`."""
     group.add_argument(
         "--trust",
         action="store_true",
         help="read a downloaded model as if it were your own, which runs whatever code its maker has put into it",
+    )
+
+
+def add_gym_packages(group: FlagGroup) -> None:
+    """Adds `--gym-packages`."""
+    group.add_argument(
+        "--gym-packages",
+        nargs="+",
+        default=[],
+        metavar="MODULE",
+        help="modules to import first, because they register environments",
     )
 
 
@@ -80,13 +101,7 @@ def add_play(parser: FlagParser) -> None:
     group.add_argument(
         "--stochastic", action="store_true", help="draw actions (default for Atari and MiniGrid); goes over --deterministic"
     )
-    group.add_argument(
-        "--gym-packages",
-        nargs="+",
-        default=[],
-        metavar="MODULE",
-        help="modules to import first, because they register environments",
-    )
+    add_gym_packages(group)
     group.add_argument(
         "--env-kwargs",
         nargs="+",

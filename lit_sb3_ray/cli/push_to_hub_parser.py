@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lit_sb3_ray.cli.flags import FlagParser, whole_number
-from lit_sb3_ray.cli.play_flags import add_choice, add_play, experiment_id
+from lit_sb3_ray.cli.play_flags import add_choice, add_play, add_run_number, add_trust
 
 
 def build_parser() -> FlagParser:
@@ -31,22 +31,8 @@ def _add_run(parser: FlagParser) -> None:
     group.add_argument("--algo", required=True, metavar="NAME", help="algorithm it was trained with")
     group.add_argument("--env", required=True, metavar="ID", help="environment id")
     group.add_argument("-f", "--folder", required=True, metavar="DIR", help="log folder its run is in")
-    group.add_argument(
-        "--exp-id",
-        type=experiment_id,
-        default=0,
-        metavar="ID",
-        help="number of the run, or (the beginning of) its unique id; 0 the latest (default), -1 no run folder",
-    )
-    group.add_argument("--device", default="auto", metavar="NAME", help="where the networks are (default: %(default)s)")
-    group.add_argument(
-        "--num-threads", type=int, default=-1, metavar="N", help="CPU threads for PyTorch; 0 or less as they are"
-    )
-    group.add_argument(
-        "--trust",
-        action="store_true",
-        help="read a downloaded model as if it were your own, which runs whatever code its maker has put into it",
-    )
+    add_run_number(group)
+    add_trust(group)
 
 
 def _add_destination(parser: FlagParser) -> None:

@@ -1,12 +1,12 @@
 """`record-training`: every model of a run in one video, in the order of its steps, each with its caption."""
 
 import itertools
+from functools import partial
 
 import pytest
-from recorded_runs import train_cart_pole, train_drawn, train_with_rl_zoo3
+from recorded_runs import called, train_cart_pole, train_drawn, train_with_rl_zoo3
 from videos import names, nearest_caption, read_gif, read_video
 
-from lit_sb3_ray.cli import main as cli
 from lit_sb3_ray.cli.record_training import build_parser
 from lit_sb3_ray.video.models import trained_steps
 
@@ -18,10 +18,7 @@ CART_POLE_TEXTS = [
 ]
 
 
-def record(capsys, logs, *words):
-    code = cli.main(["record-training", "-f", str(logs), "--device", "cpu", *words])
-    captured = capsys.readouterr()
-    return code, captured.out.splitlines(), captured.err
+record = partial(called, "record-training")
 
 
 def order_of(pictures, texts):

@@ -4,10 +4,11 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
-from recorded_runs import train_cart_pole, train_drawn, train_with_rl_zoo3
+from recorded_runs import called, train_cart_pole, train_drawn, train_with_rl_zoo3
 from videos import names, nearest_caption, read_gif, read_video
 
 from lit_sb3_ray.cli import main as cli
@@ -28,10 +29,7 @@ def drawn_logs(tmp_path_factory):
     return train_drawn(tmp_path_factory.mktemp("drawn") / "logs")
 
 
-def record(capsys, logs, *words):
-    code = cli.main(["record-video", "-f", str(logs), "--device", "cpu", *words])
-    captured = capsys.readouterr()
-    return code, captured.out.splitlines(), captured.err
+record = partial(called, "record-video")
 
 
 def steps_told(pictures):

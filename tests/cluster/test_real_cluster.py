@@ -14,7 +14,7 @@ import yaml
 from cluster.hosts import HOME, REPOSITORY, Network, wait
 from cluster.rows import evaluated, rows_of
 
-pytestmark = [pytest.mark.heavy, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.hosts, pytest.mark.heavy, pytest.mark.timeout(400)]
 
 RAY = f"{HOME}/lit_sb3_ray_env/bin/ray"
 PYTHON = f"{HOME}/lit_sb3_ray_env/bin/python"

@@ -53,6 +53,7 @@ def nodes(tmp_path):
         network.close()
 
 
+@pytest.mark.hosts
 @pytest.mark.heavy
 @pytest.mark.timeout(400)
 def test_a_study_whose_time_is_over_is_queued_again_and_comes_to_its_end(nodes, tmp_path):

@@ -9,10 +9,11 @@ from own_cluster import run_with_cluster
 
 from lit_sb3_ray.scale.metrics import METRICS
 
+pytestmark = [pytest.mark.hosts, pytest.mark.slow]
+
 SCRIPT = Path(__file__).with_name("nodes_process.py")
 
 
-@pytest.mark.slow
 def test_a_study_on_two_nodes_ships_its_modules_and_needs_a_folder_that_both_see(tmp_path):
     found = run_with_cluster(SCRIPT, tmp_path, "shipping")
     assert found["own"].startswith("--ray-num-cpus: the cluster of RAY_ADDRESS ")
@@ -30,7 +31,6 @@ def test_a_study_on_two_nodes_ships_its_modules_and_needs_a_folder_that_both_see
     assert found["copied"] == found["there"]
 
 
-@pytest.mark.slow
 def test_env_actors_go_where_they_are_wanted_and_trials_get_what_they_reserve(tmp_path):
     found = run_with_cluster(SCRIPT, tmp_path, "placement")
     assert found["nodes"] == {
