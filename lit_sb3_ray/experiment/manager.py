@@ -105,8 +105,6 @@ class ExperimentManager(ExperimentEnvs):
         self.read_hyperparameters()
         if self.optimize_hyperparameters:
             return None
-        if self.checkpoint is None and not self.is_warm_start:
-            self.try_fit()
         self.create_log_folder()
         self._lock = self._lock or RunLock(self.run.path)
         try:
