@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lit_sb3_ray import __version__
+from lit_sb3_ray.cli.stopping import Terminated
 from lit_sb3_ray.errors import ConfigError, LearnerError, NonFiniteError
 
 PROGRAM = "lit-sb3-ray"
@@ -118,7 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         # The reader, such as `head`, has seen enough; Python would complain again when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 128 + signal.SIGPIPE
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as error:
         print(f"{PROGRAM}: interrupted", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
     return code

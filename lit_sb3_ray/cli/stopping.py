@@ -52,6 +52,31 @@ def stop_requests() -> Iterator[StopRequest]:
             signal.signal(number, handler)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, for what cleans up after Ctrl-C."""
+
+
+@contextlib.contextmanager
+def terminable() -> Iterator[None]:
+    """Lets SIGTERM interrupt as Ctrl-C does, which Python does not by itself; outside of the main thread it does nothing.
+
+    Raises:
+        Terminated: The signal has come.
+    """
+
+    def interrupt(signum: int, frame: FrameType | None) -> None:
+        raise Terminated
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
+
+
 def until_stopped(steps: Iterable[Step], request: StopRequest) -> Iterator[Step]:
     """Takes steps until a signal comes.
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
 from lit_sb3_ray.cli.output import set_up_logging, spread
 from lit_sb3_ray.cli.ray_flags import ray_settings
+from lit_sb3_ray.cli.stopping import terminable
 from lit_sb3_ray.cli.train_parser import build_parser
 from lit_sb3_ray.cli.tune import optimize, study_settings
 from lit_sb3_ray.config.ranges import MAX_SEED
@@ -292,7 +293,8 @@ def _train(manager: ExperimentManager, args: argparse.Namespace) -> int:
     talks = args.verbose > 0
     if talks:
         print(f"{args.algo} on {args.env}, seed {args.seed}")
-    model = manager.setup_experiment()
+    with terminable():
+        model = manager.setup_experiment()
     assert model is not None, "only a study has no model"
     manager.learn(model)
     manager.save_trained_model(model)

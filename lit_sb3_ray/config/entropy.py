@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,11 +20,14 @@ def check_entropy(kwargs: Mapping[str, Any], places: Mapping[str, str]) -> None:
         places: Where each key was read from.
 
     Raises:
-        ConfigError: One is a word that means nothing.
+        ConfigError: One is a word that means nothing, or infinite.
     """
     target, coefficient = kwargs.get("target_entropy"), kwargs.get("ent_coef")
     if isinstance(target, str) and target != AUTO:
         raise problem(f"expected a number or {AUTO}, not {target!r}", f"target_entropy, {places['target_entropy']}")
+    for key, value in (("target_entropy", target), ("ent_coef", coefficient)):
+        if isinstance(value, float) and math.isinf(value):
+            raise problem(f"expected a finite number, not {value!r}", f"{key}, {places[key]}")
     if isinstance(coefficient, str) and coefficient != AUTO and not _is_start(coefficient):
         text = f"expected a number, {AUTO}, or {AUTO}_ and the positive number to start with, not {coefficient!r}"
         raise problem(text, f"ent_coef, {places['ent_coef']}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from lit_sb3_ray.experiment.settings import ExperimentSettings
 from lit_sb3_ray.experiment.shares import share
 from lit_sb3_ray.experiment.stepping import EnvSet, Stepping, env_sets, plan
 from lit_sb3_ray.experiment.warm_start import warm_statistics
-from lit_sb3_ray.lit.evaluation import evaluation_seed
+from lit_sb3_ray.lit.evaluation import evaluation_seed, own_random_stream
 from lit_sb3_ray.lit.refusals import reason
 
 if TYPE_CHECKING:
@@ -178,15 +179,17 @@ class ExperimentEnvs(ExperimentSettings):
         """
         files = None if eval_env or no_log else MonitorFiles(self.run.path, self.resumed_extra.get("monitor"), self.devices)
         stepping = self._stepping_of(EnvSet(n_envs, eval_env))
-        return build_vec_env(
-            self._playing_spec(n_envs) if not eval_env else self.env_spec(eval_env=True),
-            n_envs,
-            seed=evaluation_seed(self.seed, 0) if eval_env else self._env_seed(),
-            vec_env_cls=stepping.vec_env_cls,
-            vec_env_kwargs=stepping.kwargs,
-            monitor=files,
-            **self._env_stack(eval_env),
-        )
+        # A constructor may draw from the global generators; training draws the same with and without evaluation.
+        with own_random_stream(None) if eval_env else nullcontext():
+            return build_vec_env(
+                self._playing_spec(n_envs) if not eval_env else self.env_spec(eval_env=True),
+                n_envs,
+                seed=evaluation_seed(self.seed, 0) if eval_env else self._env_seed(),
+                vec_env_cls=stepping.vec_env_cls,
+                vec_env_kwargs=stepping.kwargs,
+                monitor=files,
+                **self._env_stack(eval_env),
+            )
 
     def try_fit(self) -> None:
         """Tries the algorithm against the spaces of an env, which is built for that, before anything is written.
@@ -278,5 +281,8 @@ def close_env(env: VecEnv | RemoteEvaluator | None) -> None:
         return
     try:
         env.close()
-    except Exception as error:  # An env may raise anything, and what was trained is worth more than its tidy end.
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # An env may raise anything, or exit; what was trained is worth more.
         logger.warning("An environment cannot be closed: %s", reason(error), exc_info=True)

@@ -65,7 +65,8 @@ def _of_policy(hyperparams: Hyperparams, observations: spaces.Space) -> str | No
     hint = f": take {other!r}" if other in hyperparams.algo_class.policy_aliases else ""
     if (kind == "MultiInput") != is_dict:
         return f"policy {policy!r} does not take observations of {_shown(observations)}{hint}"
-    normalized = not kwargs.get("normalize_images", True)
+    extractor = kwargs.get("features_extractor_kwargs") or {}
+    normalized = not kwargs.get("normalize_images", True) or bool(extractor.get("normalized_image", False))
     if kind == "Cnn" and not is_image_space(observations, check_channels=False, normalized_image=normalized):
         return f"policy {policy!r} takes images, and the observations are {_shown(observations)}{hint}"
     return None

@@ -30,7 +30,7 @@ def check_placement(strategy: str | None) -> None:
         ConfigError: It is none of `STRATEGIES`.
     """
     if strategy is not None and strategy not in STRATEGIES:
-        raise unknown("placement", strategy, STRATEGIES)
+        raise unknown("placement", str(strategy), STRATEGIES)
 
 
 def choose_nodes(supply: Supply, actors: int, cpus: float, here: str, strategy: str | None = None) -> list[str]:

@@ -106,6 +106,9 @@ def _cores(supply: Supply, *, spread: bool) -> int:
 def _check(env_fns: Sequence[EnvFn], num_cpus_per_actor: float | None, step_timeout: float | None, max_restarts: int) -> None:
     if not env_fns:
         raise ConfigError("there must be at least one environment")
+    for name, value in (("num_cpus_per_actor", num_cpus_per_actor), ("step_timeout", step_timeout)):
+        if not isinstance(value, int | float | None):
+            raise ConfigError(f"{name} must be a number or None, got {value!r}")
     if num_cpus_per_actor is not None and not 1e-4 <= num_cpus_per_actor < math.inf:
         raise ConfigError(f"num_cpus_per_actor must be positive, 0.0001 at least, got {num_cpus_per_actor!r}")
     if step_timeout is not None and not 0 < step_timeout < math.inf:

@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from lit_sb3_ray.cli.stopping import StopRequest, stop_requests, until_stopped
+from lit_sb3_ray.cli.stopping import StopRequest, Terminated, stop_requests, terminable, until_stopped
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -30,3 +30,10 @@ def test_steps_end_with_the_request():
     assert taken == [0, 1, 2, 3]
     assert list(until_stopped(range(10), request)) == []
     assert list(until_stopped(range(3), StopRequest())) == [0, 1, 2]
+
+
+def test_sigterm_interrupts_like_ctrl_c_for_a_while():
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Terminated), terminable():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) == before

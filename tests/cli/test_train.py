@@ -183,3 +183,43 @@ def test_a_signal_saves_says_how_to_go_on_and_sets_the_code(signum, code, tmp_pa
     assert process.returncode == code
     assert "Go on with: lit-sb3-ray train --resume logs/ppo/CartPole-v1_1" in err.splitlines()[-1]
     assert (tmp_path / "logs" / "ppo" / "CartPole-v1_1" / "CartPole-v1.zip").is_file()
+
+
+SLOW_START = """
+import os, time
+import gymnasium as gym
+from gymnasium.envs.classic_control import CartPoleEnv
+
+class Slow(CartPoleEnv):
+    def __init__(self, **kwargs):
+        super().__init__(**kwargs)
+        open("begun", "w").close()
+        time.sleep(60)
+
+gym.register("SlowStart-v0", Slow, max_episode_steps=10)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_before_training_leaves_nothing(signum, code, tmp_path):
+    (tmp_path / "slow_start.py").write_text(SLOW_START)
+    words = ["--algo", "ppo", "--env", "SlowStart-v0", "--gym-packages", "slow_start", "--vec-env", "dummy", "-n", "100"]
+    conf = ["-f", "logs", "-params", "n_envs:1", "n_steps:32", "batch_size:16"]
+    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
+    command = [sys.executable, "-m", "lit_sb3_ray", "train", *words, *conf]
+    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        deadline = time.monotonic() + 60
+        while not (tmp_path / "begun").exists():
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline, "no env was built"
+            time.sleep(0.1)
+        process.send_signal(signum)
+        _, err = process.communicate(timeout=20)
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == code
+    assert err.splitlines()[-1] == "lit-sb3-ray: interrupted"
+    assert not (tmp_path / "logs").exists()

@@ -66,6 +66,7 @@ BAD = [
     ("crossq", {"ent_coef": "auto_-1"}, "not 'auto_-1' \\(ent_coef"),
     ("sac", {"ent_coef": "auto_0.1_5"}, "not 'auto_0.1_5'"),
     ("sac", {"target_entropy": "abc"}, "expected a number or auto, not 'abc' \\(target_entropy, own.yml"),
+    ("sac", {"ent_coef": float("inf")}, "expected a finite number, not inf \\(ent_coef"),
     ("ppo", {"ent_coef": "auto"}, "expected a number, not 'auto' \\(ent_coef"),
     ("sac", {"buffer_size": 1e15}, "at most .*buffer_size"),
     ("ppo", {"frame_stack": 10**400}, "at most .*frame_stack"),

@@ -9,6 +9,7 @@ import sys
 import gymnasium as gym
 import numpy as np
 import pytest
+import torch
 
 from lit_sb3_ray import ExperimentManager, load_run
 from lit_sb3_ray.cli import main as cli
@@ -120,10 +121,34 @@ class Unclosable(gym.Wrapper):
         raise OSError("the simulator is gone")
 
 
-def test_an_env_that_cannot_be_closed_costs_no_model(tmp_path, caplog):
-    manager = train(tmp_path, hyperparams={**ENTRY, "env_wrapper": [{f"{__name__}.Unclosable": {}}]})
+class Exiting(gym.Wrapper):
+    """An env that ends the whole process with itself."""
+
+    def close(self):
+        sys.exit("the simulator is gone")
+
+
+@pytest.mark.parametrize("name", ["Unclosable", "Exiting"])
+def test_an_env_that_cannot_be_closed_costs_no_model(name, tmp_path, caplog):
+    manager = train(tmp_path, hyperparams={**ENTRY, "env_wrapper": [{f"{__name__}.{name}": {}}]})
     assert manager.run.model.exists()
-    assert "cannot be closed: the simulator is gone" in caplog.text
+    assert "An environment cannot be closed: " in caplog.text
+    assert "the simulator is gone" in caplog.text
+
+
+class Drawing(gym.Wrapper):
+    """An env whose construction draws from the global generator."""
+
+    def __init__(self, env):
+        super().__init__(env)
+        np.random.rand()
+
+
+def test_an_evaluation_env_whose_construction_draws_changes_no_training(tmp_path):
+    entry = {**ENTRY, "env_wrapper": [{f"{__name__}.Drawing": {}}]}
+    runs = [train(tmp_path, hyperparams=entry, eval_freq=freq, n_eval_episodes=1) for freq in (-1, 16)]
+    weights = [load_run(manager.run.path, device="cpu")[0].policy.state_dict() for manager in runs]
+    assert all(torch.equal(weights[0][name], value) for name, value in weights[1].items())
 
 
 def test_a_failed_start_leaves_the_user_s_own_folders(tmp_path):
