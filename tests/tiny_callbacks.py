@@ -1,6 +1,10 @@
 """Callbacks that hyperparameters may name."""
 
+from concurrent.futures import wait
+
 from stable_baselines3.common.callbacks import BaseCallback
+
+from lit_sb3_ray.experiment.callbacks import ParallelTrainCallback
 
 
 class Shift(BaseCallback):
@@ -11,3 +15,12 @@ class Shift(BaseCallback):
             for weight in self.model.policy.parameters():
                 weight.data += 0.01
         return True
+
+
+class InTurns(ParallelTrainCallback):
+    """Collects only while no gradient steps are being made, so that every rollout ends with an exchange."""
+
+    def _on_step(self):
+        if self._training is not None:
+            wait([self._training])
+        return super()._on_step()
