@@ -17,13 +17,15 @@ from optuna.samplers import RandomSampler, TPESampler
 from ray.cluster_utils import Cluster
 from scale import Clock, open_reporting, resident_bytes
 
-from lit_sb3_ray.tuning.running import TUNE_SETTINGS
+from lit_sb3_ray.tuning.room import TUNE_SETTINGS
 from lit_sb3_ray.tuning.storage import open_study
 from lit_sb3_ray.tuning.study_folder import StudyFolder
 from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
 
 TICKS = os.sysconf("SC_CLK_TCK")
 IDLE_S = 8.0
+LOOK_EVERY = 4
+KINDS = ("workers", "services", "gcs")
 
 
 @dataclass(frozen=True)
@@ -37,14 +39,15 @@ class Costs:
         driver_live_s: The same, more for each trial that is alive.
         driver_finished_s: The same, more for each trial that has ended.
         beside_result_s: The driver's other threads, for one result.
-        worker_result_s: The trial's own process, for one result.
+        worker_trial_s: All processes for trials, for one trial; Ray begins some for a trial that then takes over another one.
         services_result_s: Ray's services, for one result.
         driver_node_s: The driver's thread, more for a result for each node beside the first.
         services_node_s: Ray's services, more for a result for each node beside the first.
         trial_start_s: Starting the process of a trial.
+        node_start_s: Starting Ray's services of a node.
         node_s: Ray's services of a node that does nothing, a second.
-        env_actor_s: Starting and ending an env actor, all of its node's work.
-        gcs_actor_s: The same, the work of Ray's control service alone.
+        env_actor_s: Starting an env actor, all of its node's work.
+        gcs_actor_s: Starting and ending it, the work of Ray's control service alone.
         ask_s: Drawing a trial by TPE out of nothing.
         ask_finished_s: The same, more for each trial that has ended.
         journal_lines: Lines that a trial adds to the journal.
@@ -62,11 +65,12 @@ class Costs:
     driver_live_s: float
     driver_finished_s: float
     beside_result_s: float
-    worker_result_s: float
+    worker_trial_s: float
     services_result_s: float
     driver_node_s: float
     services_node_s: float
     trial_start_s: float
+    node_start_s: float
     node_s: float
     env_actor_s: float
     gcs_actor_s: float
@@ -91,6 +95,7 @@ class Watched:
         process: Work of the driver's process, likewise.
         memory: Its memory, likewise.
         results: Results up to there.
+        workers: Work of processes for trials, whenever `LOOK_EVERY` trials more have ended.
         spent: Work of other processes by kind, over the whole study.
         wall: Seconds that have passed.
         journal: Bytes and lines of the journal.
@@ -102,6 +107,7 @@ class Watched:
     process: list[float] = field(default_factory=list)
     memory: list[int] = field(default_factory=list)
     results: list[int] = field(default_factory=list)
+    workers: list[float] = field(default_factory=list)
     spent: dict[str, float] = field(default_factory=dict)
     wall: float = 0.0
     journal: tuple[int, int] = (0, 0)
@@ -113,7 +119,7 @@ class Watched:
         return (series[end] - series[begin]) / max(1, self.results[end] - self.results[begin])
 
 
-def measure_costs(few: int = 2, many: int = 8, trials: int = 60, long: int = 240) -> Costs:
+def measure_costs(few: int = 4, many: int = 8, trials: int = 60, long: int = 300) -> Costs:
     """Measures everything; takes some minutes.
 
     Args:
@@ -131,8 +137,11 @@ def measure_costs(few: int = 2, many: int = 8, trials: int = 60, long: int = 240
         # Last, since Ray's services still start for some seconds after a node is there.
         idle = _idle()
         env_actor, gcs_actor = _env_actors()
+        ledger = Ledger()
         cluster.add_node(num_cpus=many)
         cluster.wait_for_nodes()
+        time.sleep(IDLE_S)
+        node_start = ledger.spent()["services"] - 2 * idle * IDLE_S
         wide = watch_study(many, trials)
     finally:
         ray.shutdown()
@@ -148,7 +157,7 @@ def measure_costs(few: int = 2, many: int = 8, trials: int = 60, long: int = 240
     narrow_s, wide_s = (
         (study.spent["services"] - nodes * idle * study.wall) / study.results[-1] for study, nodes in ((large, 1), (wide, 2))
     )
-    worker, start = _solved(lasting, large)
+    worker, start = _workers(lasting)
     mean_finished = 0.6 * trials
     return Costs(
         cores=os.cpu_count() or 1,
@@ -157,12 +166,13 @@ def measure_costs(few: int = 2, many: int = 8, trials: int = 60, long: int = 240
         driver_live_s=live,
         driver_finished_s=finished,
         beside_result_s=lasting.per_result(beside, 0.1, 1.0),
-        worker_result_s=worker,
+        worker_trial_s=worker,
         services_result_s=max(0.0, services) / results,
         driver_node_s=max(0.0, wide.per_result(wide.thread, 0.2, 1.0) - many_s),
         services_node_s=max(0.0, wide_s - narrow_s),
         trial_start_s=start,
-        node_s=idle,
+        node_start_s=max(0.0, node_start),
+        node_s=max(0.0, idle),
         env_actor_s=env_actor,
         gcs_actor_s=gcs_actor,
         ask_s=ask,
@@ -177,13 +187,12 @@ def measure_costs(few: int = 2, many: int = 8, trials: int = 60, long: int = 240
     )
 
 
-def _solved(one: Watched, other: Watched) -> tuple[float, float]:
-    """Work of a trial's process for a result, and to start it, out of two studies with different numbers of both."""
-    (first, second), (left, right) = (one.results[-1], other.results[-1]), (one.slots, other.slots)
-    determinant = first * right - second * left
-    result = (one.spent["workers"] * right - other.spent["workers"] * left) / determinant
-    start = (first * other.spent["workers"] - second * one.spent["workers"]) / determinant
-    return max(0.0, result), max(0.0, start)
+def _workers(study: Watched) -> tuple[float, float]:
+    """Work of the processes for trials: for one trial when all are there, and to start one."""
+    trials, slots = LOOK_EVERY * len(study.workers), study.slots
+    begin = len(study.workers) // 3
+    each = (study.workers[-1] - study.workers[begin]) / (trials - LOOK_EVERY * (begin + 1))
+    return each, max(0.0, study.workers[-1] - each * trials) / slots
 
 
 def watch_study(slots: int, trials: int) -> Watched:
@@ -205,14 +214,16 @@ def watch_study(slots: int, trials: int) -> Watched:
         seen.process.append(_work("/proc/self/stat"))
         seen.memory.append(resident_bytes())
         seen.results.append(total[0])
+        if len(seen.results) % LOOK_EVERY == 0:
+            seen.workers.append(ledger.spent()["workers"])
         if len(seen.results) == trials:
             # The trials' processes are still there; what they have done is not told once they are gone.
-            seen.spent |= {kind: work - before[kind] for kind, work in by_kind().items()}
+            seen.spent = ledger.spent()
 
     with tempfile.TemporaryDirectory() as path:
         folder = StudyFolder(Path(path))
         study = open_reporting(folder, Counting, trials, slots, ending)
-        before, begun = by_kind(), time.monotonic()
+        ledger, begun = Ledger(), time.monotonic()
         study.run()
         seen.wall = time.monotonic() - begun
         lines = folder.journal.read_bytes()
@@ -222,21 +233,39 @@ def watch_study(slots: int, trials: int) -> Watched:
     return seen
 
 
-def by_kind() -> dict[str, float]:
-    """The work so far of the processes that this one has started: trials, Ray's services, and of these the control service."""
-    found = {"workers": 0.0, "services": 0.0, "gcs": 0.0}
+def processes() -> dict[int, tuple[str, float]]:
+    """The processes that this one has started: trials, Ray's control service and its other services; and their work so far.
+
+    The work of children that have ended is left out: a raylet would be taken to have done what its workers have.
+    """
+    found = {}
     for pid in _descendants(os.getpid()):
         try:
             command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ")
-            # What its children did that have ended is there, too.
-            work = _work(f"/proc/{pid}/stat", children=True)
+            work = _work(f"/proc/{pid}/stat")
         except OSError:
             continue
-        kind = "workers" if command.startswith(b"ray::") or b"default_worker.py" in command else "services"
-        found[kind] += work
-        if b"gcs_server" in command:
-            found["gcs"] += work
+        if not command:
+            # It has ended, and nothing tells what it was.
+            continue
+        is_worker = command.startswith(b"ray::") or b"default_worker.py" in command
+        found[pid] = ("workers" if is_worker else "gcs" if b"gcs_server" in command else "services", work)
     return found
+
+
+class Ledger:
+    """What the processes that this one has started have done since; of one that has ended, what was last seen."""
+
+    def __init__(self) -> None:
+        self._before = self._seen = processes()
+
+    def spent(self) -> dict[str, float]:
+        """Work by kind; that of the control service is part of the services' work, too."""
+        self._seen = self._seen | processes()
+        spent = dict.fromkeys(KINDS, 0.0)
+        for pid, (kind, work) in self._seen.items():
+            spent[kind] += work - self._before.get(pid, ("", 0.0))[1]
+        return spent | {"services": spent["services"] + spent["gcs"]}
 
 
 def _descendants(root: int) -> set[int]:
@@ -254,30 +283,30 @@ def _descendants(root: int) -> set[int]:
     return found - {root}
 
 
-def _work(file: str, *, children: bool = False) -> float:
+def _work(file: str) -> float:
     """Seconds of a processor that a process, or a thread, has used."""
     fields = Path(file).read_text().rpartition(")")[2].split()
-    return sum(map(int, fields[11 : 15 if children else 13])) / TICKS
+    return sum(map(int, fields[11:13])) / TICKS
 
 
 def _idle() -> float:
     """Work of Ray's services, a second, when nothing goes on."""
-    before = by_kind()["services"]
+    ledger = Ledger()
     time.sleep(IDLE_S)
-    return (by_kind()["services"] - before) / IDLE_S
+    return ledger.spent()["services"] / IDLE_S
 
 
 def _env_actors(actors: int = 6, rounds: int = 3) -> tuple[float, float]:
-    """Work of starting and ending an env actor: everybody's, and that of the control service."""
+    """Work of starting an env actor, everybody's; and that of the control service until it is gone."""
     spent = gcs = 0.0
     for _ in range(rounds):
-        before = by_kind()
+        ledger = Ledger()
         env = RayVecEnv([lambda: gym.make("CartPole-v1")] * actors, envs_per_actor=1, num_cpus_per_actor=0.5)
         env.reset()
-        there = by_kind()
+        there = ledger.spent()
         env.close()
-        spent += sum(there[kind] - before[kind] for kind in ("workers", "services"))
-        gcs += by_kind()["gcs"] - before["gcs"]
+        spent += there["workers"] + there["services"]
+        gcs += ledger.spent()["gcs"]
     return spent / (actors * rounds), gcs / (actors * rounds)
 
 

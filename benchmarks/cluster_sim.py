@@ -113,6 +113,8 @@ class Reporting:
 
     def seconds(self) -> float:
         """Runs the study to its end."""
+        for _ in range(self.slots // SCALE_SLOTS):
+            self.machine.begin(self.costs.node_start_s, lambda: None)
         for _ in range(self.slots):
             self.machine.begin(self.costs.trial_start_s, self._draw)
         self.machine.run()
@@ -134,7 +136,7 @@ class Reporting:
     def _report(self, results: int) -> None:
         """The process makes a result, and Ray's services carry it; then the driver is asked."""
         costs = self.costs
-        work = costs.worker_result_s + costs.services_result_s + costs.beside_result_s
+        work = costs.worker_trial_s / costs.results + costs.services_result_s + costs.beside_result_s
         work += costs.services_node_s * (self.slots // SCALE_SLOTS - 1)
         self.machine.begin(work, lambda: self._ask(results - 1))
 

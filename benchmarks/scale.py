@@ -110,7 +110,7 @@ def open_reporting(
     study.sampler = RandomSampler(seed=0)
     lease = enter(study, "new", "reporting")
     opened = OpenStudy(study, str(folder.journal), folder, lease, trials, find_space("ppo"))
-    search = kind(study, trials, draw, driver=lease.driver.id)
+    search = kind(study, trials, draw, lease=lease)
     search.ending = ending
     return ReportingStudy(
         opened, search, Work(tune.with_resources(Reporter, {"CPU": 1}), slots, build_scheduler("asha", MARKS, 0))

@@ -74,6 +74,10 @@ def run(arguments: Sequence[str]) -> int:
     # Without these, a command on the head would start a Ray of its own, or be refused by the one that runs.
     os.environ.setdefault("RAY_ADDRESS", "auto")
     os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if os.environ.get("PYTHONWARNINGS") == "ignore":
+        # The shell of `ray submit` has set both: what runs in this process itself would have one thread.
+        os.environ.pop("OMP_NUM_THREADS", None)
+        del os.environ["PYTHONWARNINGS"]
     try:
         from lit_sb3_ray.cli.main import main as command_line
     except ImportError as error:

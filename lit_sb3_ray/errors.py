@@ -22,6 +22,10 @@ class LearnerGoneError(LearnerError):
     """The connection to another learner is lost; what has become of it, that one or nobody knows."""
 
 
+class StudyError(RuntimeError):
+    """A study cannot be gone on with, since what keeps it fails; the command line prints it and exits with 1."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> ConfigError:
     """Builds the error for a name that is not among the known ones.
 
@@ -36,7 +40,7 @@ def unknown(kind: str, name: str, known: Iterable[str], where: str = "") -> Conf
     """
     names = sorted(set(known))
     folded = {candidate.lower(): candidate for candidate in names}
-    near = difflib.get_close_matches(name.lower(), list(folded), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(str(name).lower(), list(folded), n=1, cutoff=0.5)
     if near:
         hint = f"did you mean {folded[near[0]]!r}?"
     elif len(names) <= 16:

@@ -12,7 +12,14 @@ import runpy
 import sys
 import traceback
 
-PRELOADED = ("lit_sb3_ray.cli.train", "lit_sb3_ray.cli.enjoy", "lit_sb3_ray.tuning.study", "sb3_contrib", "tensorboardX")
+PRELOADED = (
+    "lit_sb3_ray.cli.train",
+    "lit_sb3_ray.cli.enjoy",
+    "lit_sb3_ray.tuning.study",
+    "ray.tune",
+    "sb3_contrib",
+    "tensorboardX",
+)
 
 
 def run(words):

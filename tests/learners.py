@@ -24,8 +24,9 @@ import tiny_envs  # noqa: F401 (registers envs)
 from lit_sb3_ray.errors import LearnerError
 from lit_sb3_ray.lit import RLModule, RLTrainer
 from lit_sb3_ray.lit.data_parallel import DataParallel
-from lit_sb3_ray.lit.exchange import Exchange, Meeting, open_meeting
+from lit_sb3_ray.lit.exchange import Exchange
 from lit_sb3_ray.lit.gradients import GradientAverage
+from lit_sb3_ray.lit.meeting import Meeting, open_meeting
 from lit_sb3_ray.lit.state import normalize_statistics
 
 CLASSES = {c.__name__: c for c in (A2C, DDPG, DQN, PPO, SAC, TD3, TQC, MaskablePPO, QRDQN, RecurrentPPO)}

@@ -15,6 +15,7 @@ import os
 import random
 import resource
 import signal
+import subprocess
 import time
 from pathlib import Path
 
@@ -92,6 +93,9 @@ class WorthEnv(gym.Env):
                 time.sleep(0.05)
         if what == "open":
             (self.folder / "gate").touch()
+        if what == "no storage":
+            (self.folder / "study.log").rename(self.folder / "kept.log")
+            (self.folder / "study.log").mkdir()
         if what.startswith("SIG"):
             driver = int((self.folder / "driver.pid").read_text())
             write(self.folder / "children.json", descendants(driver))
@@ -107,6 +111,20 @@ class GlobalEnv(WorthEnv):
     def step(self, action):
         observation, reward, *rest = super().step(action)
         return observation, reward + random.random() + np.random.random(), *rest
+
+
+class ChildEnv(WorthEnv):
+    """Has a simulator in a process of its own, which `close` ends; `opened.txt` has the numbers of both processes."""
+
+    def __init__(self, folder=None, role="train"):
+        super().__init__(folder, role)
+        self.simulator = subprocess.Popen(["sleep", "1000"])
+        with (self.folder / "opened.txt").open("a") as opened:
+            opened.write(f"{os.getpid()} {self.simulator.pid}\n")
+
+    def close(self):
+        self.simulator.kill()
+        self.simulator.wait()
 
 
 def write(path, value):
@@ -131,6 +149,6 @@ def descendants(pid):
     return found
 
 
-for _name, _class in {"StudyWorth-v0": WorthEnv, "StudyGlobal-v0": GlobalEnv}.items():
+for _name, _class in {"StudyWorth-v0": WorthEnv, "StudyGlobal-v0": GlobalEnv, "StudyChild-v0": ChildEnv}.items():
     if _name not in gym.registry:
         gym.register(id=_name, entry_point=_class)

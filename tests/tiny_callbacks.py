@@ -1,5 +1,6 @@
 """Callbacks that hyperparameters may name."""
 
+import sys
 from concurrent.futures import wait
 
 from stable_baselines3.common.callbacks import BaseCallback
@@ -24,3 +25,18 @@ class InTurns(ParallelTrainCallback):
         if self._training is not None:
             wait([self._training])
         return super()._on_step()
+
+
+class Printing(BaseCallback):
+    """Prints whole lines and parts of lines to both streams."""
+
+    def _on_step(self):
+        if self.n_calls % 100 == 0:
+            print(f"printed {self.n_calls}")
+            print("begun", end=" ")
+            print("ended", self.n_calls)
+            sys.stderr.write(f"told {self.n_calls}\nand {self.n_calls}\n")
+        return True
+
+    def _on_training_end(self):
+        print("last", end="")

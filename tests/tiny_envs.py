@@ -1,13 +1,14 @@
 """Small environments whose every number can be worked out by hand; importing this module registers them.
 
 `TinyCount-v0`, `TinyGoal-v0`, `TinyImage-v0`, `TinyMask-v0`, `TinyBroken-v0`, `TinyMasked-v0`, `TinyFailing-v0`,
-`TinyTelling-v0`, `TinyDrawn-v0`, `TinyUnlucky-v0`.
+`TinyTelling-v0`, `TinyDrawn-v0`, `TinyUnlucky-v0`, `TinyExiting-v0`.
 """
 
 from __future__ import annotations
 
 import os
 import signal
+import sys
 
 import gymnasium as gym
 import numpy as np
@@ -219,15 +220,35 @@ class DrawnEnv(CountEnv):
 
 
 class UnluckyEnv(CountEnv):
-    """It cannot step once it has been reset with the seed `unlucky`."""
+    """It cannot step once it has been reset with the seed `unlucky`; with `what="exit"` it ends its process then."""
 
-    def __init__(self, unlucky=-1, **kwargs):
+    def __init__(self, unlucky=-1, what="raise", **kwargs):
         super().__init__(**kwargs)
-        self.unlucky = unlucky
+        self.unlucky, self.what = unlucky, what
 
     def step(self, action):
         if self.unlucky in self.seeds:
-            raise ValueError("boom")
+            raise SystemExit(3) if self.what == "exit" else ValueError("boom")
+        return super().step(action)
+
+
+class ExitingEnv(CountEnv):
+    """It calls `sys.exit`: with `what` in its `build`, in the second `reset`, or in the third `step`."""
+
+    def __init__(self, what="", **kwargs):
+        super().__init__(**kwargs)
+        self.what = what
+        if what == "build":
+            sys.exit(0)
+
+    def reset(self, *, seed=None, options=None):
+        if self.what == "reset" and self.seeds:
+            sys.exit(0)
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        if self.what == "step" and self.count == 2:
+            sys.exit(0)
         return super().step(action)
 
 
@@ -242,6 +263,7 @@ for _name, _class in {
     "TinyTelling": TellingEnv,
     "TinyDrawn": DrawnEnv,
     "TinyUnlucky": UnluckyEnv,
+    "TinyExiting": ExitingEnv,
 }.items():
     if f"{_name}-v0" not in gym.registry:
         gym.register(id=f"{_name}-v0", entry_point=f"{__name__}:{_class.__name__}")

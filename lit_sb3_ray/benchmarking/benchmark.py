@@ -14,6 +14,7 @@ from lit_sb3_ray.benchmarking.scoring import Rules
 from lit_sb3_ray.benchmarking.table import Row, write_table
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.experiment.run_folder import check_writable
+from lit_sb3_ray.lit.refusals import refusing
 from lit_sb3_ray.scale.ray_settings import RaySettings
 
 OUTPUT = "output"
@@ -96,10 +97,18 @@ def run_benchmark(benchmark: Benchmark, observer: Observer | None = None) -> Ben
     left = [run for run, row in rows.items() if row.problem == NOT_YET]
     stop_signal = None
     try:
-        stop_signal = _play(benchmark, left, rows, observer) if left else None
+        if left:
+            # What cannot be written is known before hours of playing.
+            _write(benchmark, rows)
+            stop_signal = _play(benchmark, left, rows, observer)
     finally:
-        markdown, table = write_table(benchmark.folder, tuple(rows.values()), benchmark.rules)
+        markdown, table = _write(benchmark, rows)
     return BenchmarkResult(tuple(rows.values()), markdown, table, stop_signal)
+
+
+def _write(benchmark: Benchmark, rows: dict[Run, Row]) -> tuple[Path, Path]:
+    with refusing(f"--benchmark-dir {str(benchmark.folder)!r} cannot be written"):
+        return write_table(benchmark.folder, tuple(rows.values()), benchmark.rules)
 
 
 def _chosen(benchmark: Benchmark) -> list[Run]:
@@ -124,7 +133,8 @@ def _known(benchmark: Benchmark, run: Run) -> Row:
     score, problem = None, run.problem
     if problem is None:
         try:
-            score = read_score(result_file(benchmark.folder, run, benchmark.rules))
+            with refusing(f"{run.path} cannot be read"):
+                score = read_score(result_file(benchmark.folder, run, benchmark.rules))
         except ConfigError as error:
             problem = str(error)
     if problem is None and score is None:

@@ -23,11 +23,11 @@ from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
 from lit_sb3_ray.scale.connection import connect
+from lit_sb3_ray.scale.output import OutputFile
+from lit_sb3_ray.scale.process import Process
 from lit_sb3_ray.scale.ray_settings import RaySettings
 from lit_sb3_ray.scale.resources import Request, cpu_supply, grant, this_node
 from lit_sb3_ray.scale.shared_storage import check_shared
-from lit_sb3_ray.tuning.output import OutputFile
-from lit_sb3_ray.tuning.process import Process
 
 logger = logging.getLogger(__name__)
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from lit_sb3_ray.config.numerals import to_number
@@ -54,13 +56,16 @@ def read_published(path: Path) -> list[Published]:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"published figures {str(path)!r} cannot be read: {error}") from error
     lines = text.splitlines()
-    rows = _markdown_rows(lines) if any(line.lstrip().startswith("|") for line in lines) else list(csv.DictReader(lines))
+    try:
+        rows = _markdown_rows(lines) if any(line.lstrip().startswith("|") for line in lines) else _csv_rows(lines)
+    except csv.Error as error:
+        raise ConfigError(f"published figures {str(path)!r}: {error}") from error
     if not rows:
         raise ConfigError(f"published figures {str(path)!r}: there is no table in it, or an empty one")
     missing = [name for name in NEEDED if name not in rows[0]]
     if missing:
         raise ConfigError(f"published figures {str(path)!r}: there is no column {missing[0]!r}")
-    return [_figure(row, path) for row in rows if (row["mean_reward"] or "").strip()]
+    return [_figure(row, path) for row in rows if row["mean_reward"].strip()]
 
 
 def find_published(figures: Iterable[Published], algo: str, env_id: str) -> Published | None:
@@ -79,6 +84,11 @@ def find_published(figures: Iterable[Published], algo: str, env_id: str) -> Publ
     return max(exact or own, key=lambda figure: _version(figure.env_id), default=None)
 
 
+def _csv_rows(lines: Sequence[str]) -> list[dict[str, str]]:
+    """The rows of a CSV file; what a row lacks is empty."""
+    return list(csv.DictReader(lines, restkey="more", restval=""))
+
+
 def _markdown_rows(lines: Sequence[str]) -> list[dict[str, str]]:
     """The rows of the first table in a Markdown text."""
     table: list[list[str]] = []
@@ -87,17 +97,17 @@ def _markdown_rows(lines: Sequence[str]) -> list[dict[str, str]]:
             table.append([cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip().strip("|"))])
         elif table:
             break
-    return [dict(zip(table[0], cells, strict=False)) for cells in table[2:]]
+    return [dict(zip_longest(table[0], cells[: len(table[0])], fillvalue="")) for cells in table[2:]]
 
 
 def _figure(row: Mapping[str, str], path: Path) -> Published:
     algo, env_id = row["algo"], row["env_id"]
 
     def number(column: str) -> float | None:
-        text = (row.get(column) or "").strip()
+        text = row.get(column, "").strip()
         match = re.fullmatch(r"(.*?)([kM]?)", text)
         value = to_number(match[1]) if match is not None else None
-        if value is None and text:
+        if (value is None or not math.isfinite(value)) and text:
             raise ConfigError(f"published figures {str(path)!r}: {column} of {algo} on {env_id} is {text!r} and no number")
         return None if value is None or match is None else float(value) * _UNITS[match[2]]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from lit_sb3_ray.benchmarking.runs import Run
 from lit_sb3_ray.benchmarking.scoring import Rules, Score
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.experiment.locate import algo_folder_name, find_model
+from lit_sb3_ray.experiment.locate import find_model
 from lit_sb3_ray.experiment.run_folder import open_run, replace_file
 
 logger = logging.getLogger(__name__)
@@ -40,17 +40,21 @@ def result_file(folder: Path, run: Run, rules: Rules) -> Path:
     for path in (model, opened.statistics_of(model), opened.settings / "config.yml", opened.settings / "args.yml"):
         digest.update(_sha256(path) if path.is_file() else b"none")
     name = f"{run.path.name}_{digest.hexdigest()[:16]}.json"
-    return folder / RESULTS / algo_folder_name(run.algo) / name
+    # By the folder it lies in: what a run that was downloaded tells of its algorithm may lead elsewhere.
+    return folder / RESULTS / run.path.parent.name / name
 
 
 def read_score(path: Path) -> Score | None:
     """Reads a result; None when there is none, or none that can be read."""
     try:
-        content = json.loads(path.read_text())
-        return Score(**content["score"])
+        score = Score(**json.loads(path.read_text())["score"])
+        counts = (score.n_timesteps, score.eval_timesteps, score.eval_episodes)
+        if not all(isinstance(count, int) for count in counts):
+            raise ValueError(f"its counts are {counts}")
+        return replace(score, mean_reward=float(score.mean_reward), std_reward=float(score.std_reward))
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, TypeError, KeyError) as error:
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
         logger.warning("%s is damaged, and its run is played again: %s", path, error)
         return None
 

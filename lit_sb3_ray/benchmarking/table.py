@@ -69,7 +69,7 @@ def markdown(rows: Sequence[Row]) -> str:
         rows: Its rows.
     """
     names = [*COLUMNS, *(["problem"] if any(row.problem for row in rows) else [])]
-    cells = [names, *([_cell(row, name) for name in names] for row in rows)]
+    cells = [names, *([_in_one_cell(_cell(row, name)) for name in names] for row in rows)]
     widths = [max(len(line[column]) for line in cells) for column in range(len(names))]
 
     def spell(line: Sequence[str]) -> str:
@@ -103,11 +103,16 @@ def _cell(row: Row, name: str) -> str:
     if name == "published":
         return _published(row)
     if name == "problem":
-        return " ".join((row.problem or "").split()).replace("|", "\\|")
+        return row.problem or ""
     if row.score is None:
         return ""
     value = getattr(row.score, name)
     return short_steps(value) if name == "n_timesteps" else f"{value:.3f}" if isinstance(value, float) else str(value)
+
+
+def _in_one_cell(text: str) -> str:
+    """Keeps a text from ending its cell, or its line."""
+    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _published(row: Row) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from lit_sb3_ray import __version__
 from lit_sb3_ray.cli.stopping import Terminated
-from lit_sb3_ray.errors import ConfigError, LearnerError, NonFiniteError
+from lit_sb3_ray.errors import ConfigError, LearnerError, NonFiniteError, StudyError
 
 PROGRAM = "lit-sb3-ray"
 BAD_INPUT = 2
@@ -92,9 +92,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         argv: The words after the program's name; None takes those of this process.
 
     Returns:
-        The exit code: 0 done, 2 bad input, 1 when training has diverged or a learner is lost, 128 + the signal's number when a
-        signal ended the command. Errors that are not the user's propagate, so that Python shows their traceback and exits
-        with 1.
+        The exit code: 0 done, 2 bad input, 1 when training has diverged or a learner or a study is lost, 128 + the signal's
+        number when a signal ended the command. Errors that are not the user's propagate, so that Python shows their traceback
+        and exits with 1.
     """
     words = list(sys.argv[1:] if argv is None else argv)
     if not words:
@@ -112,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except ConfigError as error:
         print(f"{PROGRAM}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return BAD_INPUT
-    except (LearnerError, NonFiniteError) as error:
+    except (LearnerError, NonFiniteError, StudyError) as error:
         print(f"{PROGRAM}: error: {' '.join(str(error).split())}", file=sys.stderr)
         return 1
     except BrokenPipeError:

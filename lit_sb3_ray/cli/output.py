@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TextIO, TypeVar
 
 from tqdm import tqdm
@@ -54,15 +54,23 @@ def spread(mean: float, std: float) -> str:
     return f"{mean:.2f} +/- {std:.2f}"
 
 
-def with_bar(steps: Iterable[Step], total: int) -> Iterable[Step]:
-    """Shows a bar on standard error while steps are taken.
+def with_bar(steps: Iterable[Step], total: int) -> Iterator[Step]:
+    """Shows a bar on standard error while steps are taken; on a terminal, what is printed meanwhile stands above it.
 
     Args:
         steps: The steps.
         total: How many there will be.
 
-    Returns:
+    Yields:
         The steps.
     """
-    bar: Iterable[Step] = tqdm(steps, total=total, unit="step", file=sys.stderr)
-    return bar
+    from lit_sb3_ray.lit.printing import Redirection
+
+    with tqdm(steps, total=total, unit="step", file=sys.stderr) as bar:
+        printing = Redirection() if sys.stderr.isatty() else None
+        try:
+            yield from bar
+        finally:
+            bar.close()
+            if printing is not None:
+                printing.end()

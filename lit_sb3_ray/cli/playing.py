@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lit_sb3_ray.config.ranges import MAX_SEED
+from lit_sb3_ray.config.ranges import MAX_SEED, MAX_THREADS
 from lit_sb3_ray.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -103,6 +103,8 @@ def open_player(
     from lit_sb3_ray.experiment.load import load_run
     from lit_sb3_ray.experiment.playback import Player
 
+    if args.num_threads > MAX_THREADS:
+        raise ConfigError(f"--num-threads {args.num_threads}: {MAX_THREADS} at most")
     if args.num_threads > 0:
         torch.set_num_threads(args.num_threads)
     set_random_seed(args.seed)

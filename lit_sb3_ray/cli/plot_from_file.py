@@ -53,8 +53,9 @@ def run(argv: Sequence[str]) -> int:
 
         check_rliable()
     ranges = {**REFERENCE_SCORES, **parse_ranges(args.reference_scores, "--reference-scores")}
-    output = output_files(args.output or Path(args.input).name, "-o", format=args.format, default="svg", other=(".npz",))
     results = load_results(args)
+    endings = (".npz", ".pkl", ".pickle")
+    output = output_files(args.output or Path(args.input).name, "-o", format=args.format, default="svg", other=endings)
     scores = score_matrices(results, ranges) if aggregated else None
     if scores is not None and args.versus and len(scores.last) < 2:
         raise ConfigError(f"--versus compares two keys or more, and there is only {', '.join(scores.last)}")

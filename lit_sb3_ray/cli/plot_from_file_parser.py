@@ -13,8 +13,8 @@ def build_parser() -> FlagParser:
     """Builds the parser of `plot-from-file`."""
     parser = FlagParser(
         prog="lit-sb3-ray plot-from-file",
-        description="Compare results that all-plots -o has written: learning curves, bars and boxes, and aggregates over "
-        "environments with bootstrap intervals, as pictures and tables.",
+        description="Compare results that all-plots -o, or rl_zoo3's all_plots, has written: learning curves, bars and boxes, "
+        "and aggregates over environments with bootstrap intervals, as pictures and tables.",
     )
     _add_results(parser)
     _add_pictures(parser)
@@ -45,7 +45,13 @@ def part(text: str) -> float:
 
 def _add_results(parser: FlagParser) -> None:
     group = parser.add_argument_group("which results")
-    group.add_argument("-i", "--input", required=True, metavar="FILE", help="results file, with or without .npz")
+    group.add_argument(
+        "-i",
+        "--input",
+        required=True,
+        metavar="FILE",
+        help="results file, .npz or rl_zoo3's .pkl; the ending may be left out",
+    )
     group.add_argument("--merge", nargs="+", default=[], metavar="FILE", help="further results files to add")
     for flag, what in (("env", "environments"), ("key", "keys, such as PPO-logs")):
         short = ["-skip"] if flag == "env" else []

@@ -35,6 +35,7 @@ def choose_or_download(args: argparse.Namespace) -> tuple[Path, Which]:
     except ConfigError as error:
         if FOLDER not in args.folder or _has_run(args):
             raise
+        _check_names(args, error)
         _download(args, error)
     return choose_model(args)
 
@@ -47,6 +48,18 @@ def _has_run(args: argparse.Namespace) -> bool:
     return bool(list_runs(home, args.env)) or (home / f"{env_folder_name(args.env)}.zip").is_file()
 
 
+def _check_names(args: argparse.Namespace, missing: ConfigError) -> None:
+    """Refuses a misspelt algorithm or environment by the nearest name, without asking the Hub for it."""
+    from lit_sb3_ray.config.algorithms import resolve_algorithm
+    from lit_sb3_ray.envs.families import register_env
+
+    try:
+        resolve_algorithm(args.algo)
+        register_env(args.env, args.gym_packages)
+    except ConfigError as error:
+        raise ConfigError(f"{missing}; and the Hub was not asked: {error}") from error
+
+
 def _download(args: argparse.Namespace, missing: ConfigError) -> None:
     if not isinstance(args.exp_id, int):
         raise missing
@@ -57,4 +70,4 @@ def _download(args: argparse.Namespace, missing: ConfigError) -> None:
     try:
         download_run(Path(args.folder), args.algo, args.env, organization=ORGANIZATION, exp_id=args.exp_id, trust=args.trust)
     except ConfigError as error:
-        raise ConfigError(f"{missing}; and {error}") from error
+        raise ConfigError(f"{missing}; the Hub was tried, too: {error}") from error

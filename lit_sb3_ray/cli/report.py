@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -19,7 +18,10 @@ def build_parser() -> FlagParser:
     )
     add_named_study(parser)
     parser.add_argument(
-        "-o", "--output", metavar="DIR", help="where the files go (default: the study's folder, or ./<study name>_report)"
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="where the files go (default: the study's folder, the table beside it; or ./<study name>_report)",
     )
     parser.add_argument("--no-optim-plots", action="store_true", help="leave the figures out")
     return parser
@@ -43,16 +45,15 @@ def run(argv: Sequence[str]) -> int:
     from lit_sb3_ray.experiment.run_folder import check_writable
     from lit_sb3_ray.tuning.locate import locate_study
     from lit_sb3_ray.tuning.reports.report import write_reports
+    from lit_sb3_ray.tuning.study_folder import file_name
 
     found = locate_study(args.study, args.storage, args.study_name)
-    folder = Path(args.output) if args.output else found.folder or Path(f"{_file_name(found.study.study_name)}_report")
+    folder = Path(args.output) if args.output else found.folder or Path(f"{file_name(found.study.study_name)}_report")
     check_writable(folder, "-o")
-    files = write_reports(found.study, folder, no_optim_plots=args.no_optim_plots)
+    # `tune` has the table beside the study's folder, as rl_zoo3 does.
+    tables = found.folder.absolute().parent if found.folder is not None and not args.output else None
+    files = write_reports(found.study, folder, no_optim_plots=args.no_optim_plots, tables=tables)
     for path in files.paths:
         print(path)
     # What went wrong has been logged.
     return 1 if files.problems else 0
-
-
-def _file_name(name: str) -> str:
-    return re.sub(r"[^\w.+-]", "-", name)[:100].lstrip(".") or "study"

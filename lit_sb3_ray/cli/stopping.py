@@ -73,6 +73,11 @@ def terminable() -> Iterator[None]:
     before = signal.signal(signal.SIGTERM, interrupt)
     try:
         yield
+    except SystemExit as error:
+        # As Ray is started, or joined, it puts a handler in the place of this one: that exits with the signal's number.
+        if error.code != signal.SIGTERM:
+            raise
+        raise Terminated from None
     finally:
         signal.signal(signal.SIGTERM, before or signal.SIG_DFL)
 

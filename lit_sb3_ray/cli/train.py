@@ -17,10 +17,10 @@ from lit_sb3_ray.cli.output import set_up_logging, spread
 from lit_sb3_ray.cli.ray_flags import ray_settings
 from lit_sb3_ray.cli.stopping import terminable
 from lit_sb3_ray.cli.train_parser import build_parser
-from lit_sb3_ray.cli.tune import optimize, study_settings
+from lit_sb3_ray.cli.tune import optimize, study_settings, tell_plan
 from lit_sb3_ray.config.ranges import MAX_SEED
 from lit_sb3_ray.errors import ConfigError, unknown
-from lit_sb3_ray.experiment.arguments import FROM_STUDY, resumed_arguments, train_arguments
+from lit_sb3_ray.experiment.arguments import resumed_arguments, train_arguments
 from lit_sb3_ray.experiment.locate import check_model_file
 from lit_sb3_ray.experiment.study_options import StudyOptions
 
@@ -46,10 +46,12 @@ def run(argv: Sequence[str]) -> int:
     check_settings(args)
     set_up_logging(args.verbose)
     manager = build_manager(args)
+    if args.optimize_hyperparameters:
+        return tell_plan(manager) if args.dry_run else optimize(manager, args)
     if args.dry_run:
         print(manager.describe())
         return 0
-    return optimize(manager, args) if args.optimize_hyperparameters else _train(manager, args)
+    return _train(manager, args)
 
 
 def read_settings(flags: ParsedFlags) -> argparse.Namespace:
@@ -94,15 +96,13 @@ def study_trial_settings(flags: ParsedFlags) -> argparse.Namespace:
     Raises:
         ConfigError: There is no such study or trial.
     """
-    from lit_sb3_ray.tuning.rows import SEED
+    from lit_sb3_ray.tuning.replay import replay_settings
     from lit_sb3_ray.tuning.storage import find_trial
     from lit_sb3_ray.tuning.study_folder import open_study_folder
 
     args, given = flags.values, flags.given
     _, storage, name, saved = open_study_folder(args.from_study)
-    row = find_trial(storage, name, args.trial_id)
-    kept = {key: value for key, value in saved.items() if key in FROM_STUDY}
-    kept |= {"seed": row.user_attrs.get(SEED, saved.get("seed", -1)), "trial_id": row.number}
+    kept = replay_settings(saved, find_trial(storage, name, args.trial_id))
     return argparse.Namespace(**train_arguments({**kept, **given, "storage": storage, "study_name": name}))
 
 
@@ -128,6 +128,7 @@ def check_settings(args: argparse.Namespace) -> None:
         raise ConfigError(f"--seed {args.seed} is above {MAX_SEED}, the largest seed numpy takes")
     if args.trained_agent:
         check_model_file(args.trained_agent, "-i")
+    _check_actors(args)
     _check_loggers(args)
 
 
@@ -283,6 +284,16 @@ def _check_names(args: argparse.Namespace) -> None:
     register_env(args.env, args.gym_packages)
 
 
+def _check_actors(args: argparse.Namespace) -> None:
+    """Refuses flags of env actors where none can be; what is gone on with may be so elsewhere than it was begun."""
+    from lit_sb3_ray.experiment.stepping import of_actors
+
+    idle = [] if args.vec_env != "dummy" or args.resume or args.join else of_actors(vars(args))
+    if idle:
+        flags = ", ".join(f"--{name.replace('_', '-')}" for name in idle)
+        raise ConfigError(f"{flags} with --vec-env dummy, which has no actors: leave out one or the other")
+
+
 def _check_loggers(args: argparse.Namespace) -> None:
     names = logger_names(args) or ()
     if args.logger and "none" in args.logger and (names or args.tensorboard_log):
@@ -292,7 +303,7 @@ def _check_loggers(args: argparse.Namespace) -> None:
 def _train(manager: ExperimentManager, args: argparse.Namespace) -> int:
     talks = args.verbose > 0
     if talks:
-        print(f"{args.algo} on {args.env}, seed {args.seed}")
+        print(f"{args.algo} on {args.env}, seed {args.seed}", flush=True)
     with terminable():
         model = manager.setup_experiment()
     assert model is not None, "only a study has no model"

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from lit_sb3_ray.cli.flags import FlagParser, ParsedFlags, parse_flags
 from lit_sb3_ray.cli.output import set_up_logging
+from lit_sb3_ray.cli.stopping import terminable
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.arguments import STUDY_RESUME_MAY_CHANGE, train_arguments
 
@@ -38,14 +39,12 @@ def run(argv: Sequence[str]) -> int:
     """
     from lit_sb3_ray.cli.train import build_manager, check_settings
 
-    args = study_settings(parse_flags(build_parser(), argv, train_arguments({"optimize_hyperparameters": True})))
-    check_settings(args)
-    set_up_logging(args.verbose)
-    manager = build_manager(args)
-    if args.dry_run:
-        print(manager.describe())
-        return 0
-    return optimize(manager, args)
+    with terminable():
+        args = study_settings(parse_flags(build_parser(), argv, train_arguments({"optimize_hyperparameters": True})))
+        check_settings(args)
+        set_up_logging(args.verbose)
+        manager = build_manager(args)
+        return tell_plan(manager) if args.dry_run else optimize(manager, args)
 
 
 def build_parser() -> FlagParser:
@@ -88,21 +87,28 @@ def study_settings(flags: ParsedFlags) -> argparse.Namespace:
     if not where:
         args.seed = drawn_seed(args.seed)
         return args
-    from lit_sb3_ray.tuning.study_folder import open_study_folder
+    from lit_sb3_ray.tuning.study_folder import from_anywhere, open_study_folder
 
-    _, storage, name, saved = open_study_folder(where)
+    folder, storage, name, saved = open_study_folder(where)
+    known, meant = from_anywhere(saved), from_anywhere(given)
     for key, value in given.items():
-        if key not in STUDY_RESUME_MAY_CHANGE and saved.get(key, value) != value:
+        if key not in STUDY_RESUME_MAY_CHANGE and known.get(key, meant[key]) != meant[key]:
             raise ConfigError(f"--{key.replace('_', '-')} {value!r} contradicts the study {where}, which has {saved[key]!r}")
+    if "n_trials" in given:
+        # What was given when the study was begun would go over it.
+        saved = {**saved, "max_total_trials": None}
     found = {"storage": storage, "study_name": name, "optimize_hyperparameters": True, "dry_run": False}
-    return argparse.Namespace(**train_arguments({**saved, **given, **found, "resume": args.resume, "join": args.join}))
+    # The folder may have been moved since.
+    found["log_folder"] = str(folder.path.parent.parent)
+    entrance = {"resume": where if args.resume else "", "join": where if args.join else ""}
+    return argparse.Namespace(**train_arguments({**saved, **given, **found, **entrance}))
 
 
 def _folder_of(args: argparse.Namespace, given: Mapping[str, Any]) -> str | None:
-    """Finds the folder of the study that is meant; where it is on another machine, its number of trials is taken at least."""
-    from lit_sb3_ray.tuning.opening import FOLDER, TOTAL
+    """Finds the folder of the study that is meant; where that is on another machine, its seed and its total count."""
+    from lit_sb3_ray.tuning.checking import FOLDER, SEED, TOTAL
     from lit_sb3_ray.tuning.storage import load_study
-    from lit_sb3_ray.tuning.study_folder import StudyFolder
+    from lit_sb3_ray.tuning.study_folder import StudyFolder, folder_beside
 
     if not args.storage and StudyFolder(Path(NAMED)).settings.is_file():
         return NAMED
@@ -112,9 +118,33 @@ def _folder_of(args: argparse.Namespace, given: Mapping[str, Any]) -> str | None
     folder = str(known.get(FOLDER, ""))
     if folder and StudyFolder(Path(folder)).settings.is_file():
         return folder
+    moved = folder_beside(args.storage, args.study_name)
+    if moved is not None:
+        return str(moved.path)
     if "n_trials" not in given:
         args.n_trials = known.get(TOTAL, args.n_trials)
+    if "seed" not in given:
+        args.seed = known.get(SEED, args.seed)
     return None
+
+
+def tell_plan(manager: ExperimentManager) -> int:
+    """Tells what a manager's study would do, once what it searches and how is found to be in order.
+
+    Args:
+        manager: The study's manager.
+
+    Returns:
+        0.
+
+    Raises:
+        ConfigError: It is not.
+    """
+    from lit_sb3_ray.tuning.checking import check_study
+
+    check_study(manager)
+    print(manager.describe())
+    return 0
 
 
 def optimize(manager: ExperimentManager, args: argparse.Namespace) -> int:
@@ -132,11 +162,12 @@ def optimize(manager: ExperimentManager, args: argparse.Namespace) -> int:
     talks = args.verbose > 0
     if talks:
         print(f"Study of {args.algo} on {args.env}, seed {args.seed}", flush=True)
-    result = manager.hyperparameters_optimization()
+    with terminable():
+        result = manager.hyperparameters_optimization()
     if result.number is None:
         print(f"No trial is complete; what happened is in {_shown(result.page or result.folder)}", file=sys.stderr)
     if talks:
-        print("\n".join(_found(result, args)))
+        print("\n".join(_found(result)))
     if manager.stop_signal is not None:
         _tell_how_to_go_on("Stopped", result.folder)
         return 128 + manager.stop_signal
@@ -145,15 +176,15 @@ def optimize(manager: ExperimentManager, args: argparse.Namespace) -> int:
     return 0 if result.number is not None else 1
 
 
-def _found(result: StudyResult, args: argparse.Namespace) -> list[str]:
+def _found(result: StudyResult) -> list[str]:
     """What a study has found and where it is, a line each thing."""
     lines = []
     if result.number is not None:
         lines.append(f"Best trial: {result.number}, value {result.value:.2f}")
         lines += [f"  {name}: {value}" for name, value in result.params.items()]
-        file = _shown(result.best_path or result.folder)
-        words = ["lit-sb3-ray", "train", "--algo", args.algo, "--env", args.env, "--conf-file", file]
-        lines.append(f"Train with it: {shlex.join(words)}")
+        if result.best_path is not None:
+            words = [*result.train_words, "--conf-file", _shown(result.best_path)]
+            lines.append(f"Train with it: {shlex.join(words)}")
     lines += [_shown(path) for path in (result.page, result.path, result.folder) if path is not None]
     if result.retrained is not None:
         summary = result.retrained.summary or "none is finished"

@@ -48,7 +48,12 @@ def resolve_callbacks(value: Any, where: str, algorithm: type[Any] | None = None
         ConfigError: As `resolve_components`; also a callback that does not suit the algorithm.
     """
     found = tuple(item if _is_built(item) else _component(item, ClassKind.CALLBACK, where) for item in _items(value))
-    for item in found if algorithm is not None else ():
+    if algorithm is None:
+        return found
+    for item in found:
+        cls = item[0] if isinstance(item, tuple) else type(item)
+        if cls.__name__ == "StopTrainingOnMaxEpisodes" and any(base.__name__ == "ARS" for base in algorithm.__mro__):
+            raise problem("StopTrainingOnMaxEpisodes counts ends of episodes, which ARS does not tell: use n_timesteps", where)
         check = getattr(item[0] if isinstance(item, tuple) else item, "check_algorithm", None)
         try:
             if check is not None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 else:
     _Base = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
+# Far above any file that somebody has written; a page of nested aliases can stand for billions.
+MAX_NODES = 1_000_000
+
 _ORDERED_DICT = "tag:yaml.org,2002:python/object/apply:collections.OrderedDict"
 _TUPLE = "tag:yaml.org,2002:python/tuple"
 _MERGE = "tag:yaml.org,2002:merge"
@@ -44,21 +47,24 @@ class PlainLoader(_Base):
         """Reads the document's nodes, and checks them before merge keys are dissolved, which override silently."""
         node: yaml.nodes.Node | None = super().get_single_node()
         if node is not None:
-            _check_nodes(node, set(), ())
+            _check_nodes(node, {}, ())
         return node
 
 
-def _check_nodes(node: yaml.nodes.Node, seen: set[yaml.nodes.Node], above: tuple[yaml.nodes.Node, ...]) -> None:
+def _check_nodes(node: yaml.nodes.Node, sizes: dict[yaml.nodes.Node, int], above: tuple[yaml.nodes.Node, ...]) -> int:
+    """Checks a node and all below it; returns how many they are when every alias is replaced by what it names."""
     if node in above:
         raise _refusal("an alias stands inside of what it names", node)
-    if node in seen or isinstance(node, yaml.ScalarNode):
-        return
-    seen.add(node)
-    if isinstance(node, yaml.MappingNode):
-        _check_keys(node)
-    for item in node.value:
-        for part in item if isinstance(item, tuple) else (item,):
-            _check_nodes(part, seen, (*above, node))
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    if node not in sizes:
+        if isinstance(node, yaml.MappingNode):
+            _check_keys(node)
+        parts = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
+        sizes[node] = 1 + sum(_check_nodes(part, sizes, (*above, node)) for part in parts)
+        if sizes[node] > MAX_NODES:
+            raise _refusal(f"with what its aliases name it has more than {MAX_NODES} values", node)
+    return sizes[node]
 
 
 def _check_keys(node: yaml.MappingNode) -> None:

@@ -25,6 +25,7 @@ COMMAND_LINE = "--hyperparams"
 TRIAL = "trial"
 
 MAX_ENVS = 100_000
+MAX_FRAMES = 10_000
 MAX_TIMESTEPS = 2**53
 """Env steps are counted in floats here and there; up to this they stay exact."""
 
@@ -148,7 +149,7 @@ def resolve(
         n_envs=n_envs,
         model_kwargs=model_kwargs,
         normalize=parse_normalize(values.get("normalize"), model_kwargs.get("gamma"), at("normalize")),
-        frame_stack=None if values.get("frame_stack") is None else _count(values["frame_stack"], at("frame_stack")),
+        frame_stack=_frames(values.get("frame_stack"), at("frame_stack")),
         env_wrappers=resolve_components(values.get("env_wrapper"), ClassKind.ENV_WRAPPER, at("env_wrapper")),
         vec_env_wrappers=resolve_components(values.get("vec_env_wrapper"), ClassKind.VEC_ENV_WRAPPER, at("vec_env_wrapper")),
         callbacks=resolve_callbacks(values.get("callback"), at("callback"), algorithm),
@@ -177,7 +178,7 @@ def _noise(values: dict[str, Any], algorithm: type[Any], where: str) -> ActionNo
 
 def _budget(values: Mapping[str, Any], override: int | None, where: str) -> int:
     if override is not None and override > 0:
-        return int(override)
+        return _count(override, "--n-timesteps", MAX_TIMESTEPS)
     if "n_timesteps" not in values:
         raise problem("the entry has no n_timesteps: add it, or give --n-timesteps", where)
     return _count(values["n_timesteps"], where, MAX_TIMESTEPS)
@@ -190,6 +191,10 @@ def _count(value: Any, where: str, most: int = MAX_COUNT) -> int:
     if number > most:
         raise problem(f"expected at most {most}, not {value!r}", where)
     return int(number)
+
+
+def _frames(value: Any, where: str) -> int | None:
+    return None if value is None else _count(value, where, MAX_FRAMES)
 
 
 def _flag(value: Any, where: str) -> bool:

@@ -171,7 +171,7 @@ def _check_counts(kwargs: Mapping[str, Any], places: Mapping[str, str]) -> None:
         if key in AT_LEAST_ONE and isinstance(value, int) and value < 1:
             raise problem(f"expected a whole number from 1 up, not {value}", f"{key}, {places[key]}")
         if isinstance(value, int) and value > MAX_COUNT:
-            raise problem(f"expected at most {MAX_COUNT}, not {value}", f"{key}, {places[key]}")
+            raise problem(f"expected at most {MAX_COUNT}, not a number of {len(str(value))} digits", f"{key}, {places[key]}")
 
 
 def _check_train_freq(kwargs: Mapping[str, Any], places: Mapping[str, str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+
 from lit_sb3_ray.errors import ConfigError
 
 EXTRAS = {
@@ -70,3 +72,26 @@ def missing_package(package: str, needed_for: str, where: str = "") -> MissingPa
     remedy = f"pip install 'lit-sb3-ray[{extra}]'" if extra else f"install the package that provides {package!r}"
     place = f" ({where})" if where else ""
     return MissingPackageError(f"{needed_for} needs the package {package!r}, which is not installed{place}: {remedy}", package)
+
+
+def require_package(package: str, needed_for: str) -> None:
+    """Checks that a package is installed, without importing it.
+
+    Args:
+        package: The importable name.
+        needed_for: What cannot be had without it.
+
+    Raises:
+        MissingPackageError: It is not installed; the extra that brings it is named.
+    """
+    if importlib.util.find_spec(package) is None:
+        raise missing_package(package, needed_for)
+
+
+def require_matplotlib() -> None:
+    """Checks that pictures can be drawn.
+
+    Raises:
+        MissingPackageError: matplotlib is not installed.
+    """
+    require_package("matplotlib", "drawing pictures")

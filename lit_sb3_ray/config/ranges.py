@@ -12,6 +12,10 @@ from lit_sb3_ray.config.problems import problem
 
 MAX_SEED = 2**32 - 1
 """The largest seed that NumPy takes."""
+MAX_THREADS = 1024
+"""CPU threads for PyTorch; for many more than there are CPUs, the library behind it ends the process without a word."""
+MAX_FLOAT = (2 - 2**-23) * 2.0**127
+"""The largest number that torch's floats of 32 bits hold."""
 
 
 @dataclass(frozen=True)
@@ -92,5 +96,7 @@ def check_ranges(values: Mapping[str, Any], kwargs: Mapping[str, Any], places: M
 
 def _check(key: str, value: Any, ranges: Mapping[str, Range], place: str) -> None:
     number = to_number(value)
+    if number is not None and MAX_FLOAT < abs(number) < math.inf:
+        raise problem(f"expected a number that torch can hold, up to {MAX_FLOAT:.2g}, not {value!r}", f"{key}, {place}")
     if key in ranges and number is not None and number not in ranges[key]:
         raise problem(f"expected a number {ranges[key]}, not {value!r}", f"{key}, {place}")

@@ -6,10 +6,11 @@ from typing import Any, SupportsFloat
 
 from stable_baselines3.common.monitor import Monitor
 
+from lit_sb3_ray.envs.exits import GuardedMonitor
 from lit_sb3_ray.errors import ConfigError
 
 
-class KeywordMonitor(Monitor):
+class KeywordMonitor(GuardedMonitor):
     """A Monitor that says which of its `info_keywords` is missing."""
 
     def step(self, action: Any) -> tuple[Any, SupportsFloat, bool, bool, dict[str, Any]]:

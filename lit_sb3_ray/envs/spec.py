@@ -24,8 +24,8 @@ _MAKE_ARGUMENTS = ("max_episode_steps", "disable_env_checker")
 _MONITOR_ARGUMENTS = ("allow_early_resets", "reset_keywords", "info_keywords", "override_existing")
 
 
-CONSTRUCTION_ERRORS = (ValueError, AssertionError, AttributeError, TypeError, LookupError, gym.error.Error)
-"""What constructors raise for arguments, or for an environment, that they cannot do with."""
+CONSTRUCTION_ERRORS = (ValueError, AssertionError, AttributeError, TypeError, LookupError, SystemExit, gym.error.Error)
+"""What constructors raise for arguments, or for an environment, that they cannot do with; some end the process."""
 
 
 @dataclass(frozen=True)
@@ -129,8 +129,7 @@ class EnvSpec:
 
     def build(self, recipe: GymSpec, seed: int | None, rank: int) -> gym.Env:
         """Builds the environment from gymnasium's recipe, unchecked; `make` finds and checks that by itself."""
-        from stable_baselines3.common.monitor import Monitor
-
+        from lit_sb3_ray.envs.exits import GuardedMonitor
         from lit_sb3_ray.envs.keyword_monitor import KeywordMonitor
 
         with contextlib.ExitStack() as undo:
@@ -142,7 +141,7 @@ class EnvSpec:
             options: dict[str, Any] = {
                 key: tuple(value) if key in lists else value for key, value in self.monitor_kwargs.items()
             }
-            env = KeywordMonitor(env, **options) if options.get("info_keywords") else Monitor(env, **options)
+            env = KeywordMonitor(env, **options) if options.get("info_keywords") else GuardedMonitor(env, **options)
             for wrapper, arguments in self.wrappers:
                 env = self._wrap(env, wrapper, arguments)
             self._check_observations(env)
@@ -166,7 +165,7 @@ class EnvSpec:
             raise self._failed(error) from error
         return env
 
-    def _failed(self, error: Exception) -> ConfigError:
+    def _failed(self, error: BaseException) -> ConfigError:
         return ConfigError(f"environment {self.env_id!r} cannot be built: {reason(error)}{self._place}")
 
     def _wrap(self, env: gym.Env, wrapper: type[gym.Wrapper], arguments: Mapping[str, Any]) -> gym.Env:
@@ -185,7 +184,7 @@ class EnvSpec:
         except CONSTRUCTION_ERRORS as error:
             raise self.unwrappable(wrapper, error) from error
 
-    def unwrappable(self, wrapper: type, error: Exception) -> ConfigError:
+    def unwrappable(self, wrapper: type, error: BaseException) -> ConfigError:
         """Explains that a wrapper's constructor does not take the environment, or its arguments."""
         return ConfigError(f"{wrapper.__name__} cannot be put around {self.env_id}{self._place}: {reason(error)}")
 

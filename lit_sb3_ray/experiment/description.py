@@ -77,7 +77,8 @@ def _writes(manager: ExperimentManager) -> list[str]:
         folder = manager.save_path
     else:
         folder = f"{manager.log_folder}/{algo_folder_name(manager.algo)}/{name}_<next number>{manager.uuid_str}"
-    files = [f"{name}.zip", "metrics.csv", "provenance.yml", "<i>.monitor.csv", f"{name}/config.yml", f"{name}/args.yml"]
+    files = [f"{name}.zip", "metrics.csv", "provenance.yml", "<i>.monitor.csv"]
+    files += [f"{name}/{file}" for file in ("config.yml", "args.yml", "command.txt")]
     if manager.eval_freq > 0:
         files += ["evaluations.npz", "best_model.zip"]
     if manager.save_freq > 0:

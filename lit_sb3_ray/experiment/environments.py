@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from contextlib import nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,11 +20,13 @@ from lit_sb3_ray.envs.spec import EnvSpec
 from lit_sb3_ray.envs.vector import build_vec_env
 from lit_sb3_ray.experiment import run_folder
 from lit_sb3_ray.experiment.entries import file_entry, saved_entry
+from lit_sb3_ray.experiment.evaluation_envs import check_same_form
 from lit_sb3_ray.experiment.fitting import check_fit
+from lit_sb3_ray.experiment.learner_recipe import check_number
 from lit_sb3_ray.experiment.origin import is_trusted_model
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.experiment.settings import ExperimentSettings
-from lit_sb3_ray.experiment.shares import share
+from lit_sb3_ray.experiment.shares import check_callbacks, share
 from lit_sb3_ray.experiment.stepping import EnvSet, Stepping, env_sets, plan
 from lit_sb3_ray.experiment.warm_start import warm_statistics
 from lit_sb3_ray.lit.evaluation import evaluation_seed, own_random_stream
@@ -79,6 +82,8 @@ class ExperimentEnvs(ExperimentSettings):
             overrides = self.custom_hyperparams
         resolved = resolve(raw, self.algo, where, n_timesteps=self.n_timesteps, sources=origins(trial, overrides))
         self._resolved = share(resolved, self.given_n_envs or resolved.n_envs, self.devices)
+        check_callbacks([*resolved.callbacks, *self.callbacks], self.devices)
+        check_number(self.checkpoint, self.devices)
         self.saved_hyperparams = resolved.saved
         self.n_envs = self._resolved.n_envs
         self.env_spec(eval_env=False).check()
@@ -194,6 +199,8 @@ class ExperimentEnvs(ExperimentSettings):
     def try_fit(self) -> None:
         """Tries the algorithm against the spaces of an env, which is built for that, before anything is written.
 
+        Evaluation envs with arguments of their own are tried against those of training, too.
+
         Where no env is to be in this process, that is left to whoever makes the model.
 
         Raises:
@@ -201,11 +208,11 @@ class ExperimentEnvs(ExperimentSettings):
         """
         if self.env_timeout is not None or self.default_vec_env_cls is not None:
             return
-        env = build_vec_env(self.env_spec(eval_env=True), 1, seed=self.seed, **self._env_stack(eval_env=True))
-        try:
+        with self._tried_env(eval_env=True) as env:
             check_fit(self.hyperparams, self.env_id, env.observation_space, env.action_space)
-        finally:
-            close_env(env)
+            if self.eval_env_kwargs:
+                with self._tried_env(eval_env=False) as training:
+                    check_same_form(training, env)
 
     def uses_masking(self, env: VecEnv | None) -> bool:
         """Whether training asks the envs for action masks: as the hyperparameters say, else if they have any."""
@@ -247,6 +254,30 @@ class ExperimentEnvs(ExperimentSettings):
         spec = self.env_spec(eval_env=False)
         is_shared = n_envs > 1 and nearest_built_in(self.algo) == "ars"
         return playing_candidates(spec, self._env_stack(eval_env=False)) if is_shared else spec
+
+    @contextmanager
+    def _tried_env(self, eval_env: bool) -> Iterator[VecEnv]:
+        """One env for a look at it, in this process; nothing of what is random changes."""
+        env = None
+        try:
+            with own_random_stream(None):
+                env = build_vec_env(self.env_spec(eval_env), 1, seed=self.seed, **self._env_stack(eval_env))
+            yield env
+        finally:
+            close_env(env)
+
+    def _check_evaluation_envs(self, training: VecEnv | None, evaluation: VecEnv | RemoteEvaluator | None) -> None:
+        """Tries evaluation envs with arguments of their own against those of training."""
+        if not self.eval_env_kwargs or training is None:
+            return
+        if isinstance(evaluation, VecEnv):
+            check_same_form(training, evaluation)
+        elif evaluation is not None and self.default_vec_env_cls is None and self.env_timeout is None:
+            # What its actor has built would show only at the first evaluation.
+            with self._tried_env(eval_env=True) as alike:
+                check_same_form(training, alike)
+        elif evaluation is None:
+            logger.warning("--eval-env-kwargs has no effect: there are no evaluations (--eval-freq %d)", self.eval_freq)
 
     def _env_stack(self, eval_env: bool) -> dict[str, Any]:
         """The vectorised wrappers around the envs, as `build_vec_env` takes them."""

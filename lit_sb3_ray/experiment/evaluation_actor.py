@@ -40,7 +40,7 @@ class EvaluationActor(EnvActor):
         torch.set_num_threads(1)
         try:
             self._evaluator = build_pickled(builder)  # type: ignore[assignment]
-        except Exception as error:  # whatever the user's code raises travels to the learner
+        except (Exception, SystemExit) as error:  # whatever the user's code raises travels to the learner
             return _failure("its construction", error)
         return None
 
@@ -50,7 +50,7 @@ class EvaluationActor(EnvActor):
             raise RuntimeError("the actor has built no environments")
         try:
             return self._evaluator.evaluate(num_timesteps, model, statistics)
-        except Exception as error:  # whatever the user's code raises travels to the learner
+        except (Exception, SystemExit) as error:  # whatever the user's code raises travels to the learner
             return _failure("an evaluation", error)
 
 
@@ -61,7 +61,7 @@ def evaluation_request() -> Request:
     return Request("evaluation actor", 1, EVALUATION_CPUS)
 
 
-def _failure(doing: str, error: Exception) -> EnvFailure:
+def _failure(doing: str, error: Exception | SystemExit) -> EnvFailure:
     from lit_sb3_ray.vec.failures import EnvFailure
 
     # SB3's DummyVecEnv has the index of the environment at work in a local variable.

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import torch
 from gymnasium import spaces
 from stable_baselines3.common.preprocessing import is_image_space
+from stable_baselines3.common.torch_layers import FlattenExtractor, NatureCNN
 from stable_baselines3.her import HerReplayBuffer
 
 from lit_sb3_ray.config.algorithms import is_stock, nearest_built_in
@@ -36,20 +40,47 @@ def check_fit(hyperparams: Hyperparams, env_id: str, observations: spaces.Space,
         raise ConfigError(f"{hyperparams.algo} on {env_id}: {problem}")
 
 
+def check_extractor(model: Any, env_id: str) -> None:
+    """Refuses a policy of the user's whose network cannot read observations that are a Dict.
+
+    Args:
+        model: The model.
+        env_id: The environment's id, for messages.
+
+    Raises:
+        ConfigError: Its features extractor is for single arrays.
+    """
+    policy = getattr(model, "policy", None)
+    if not isinstance(policy, torch.nn.Module) or not isinstance(model.observation_space, spaces.Dict):
+        return
+    for module in policy.modules():
+        extractor, extract = getattr(module, "features_extractor", None), getattr(type(module), "extract_features", None)
+        if isinstance(extractor, FlattenExtractor | NatureCNN) and _is_stock(extract):
+            raise ConfigError(
+                f"policy {type(policy).__name__} on {env_id}: its {type(extractor).__name__} does not take observations of "
+                f"{shown(model.observation_space)}: give another features_extractor_class in policy_kwargs, such as "
+                "stable_baselines3.common.torch_layers.CombinedExtractor, or descend from a MultiInput policy"
+            )
+
+
+def _is_stock(function: Any) -> bool:
+    return getattr(function, "__module__", "").partition(".")[0] in ("stable_baselines3", "sb3_contrib")
+
+
 def _of_actions(hyperparams: Hyperparams, actions: spaces.Space) -> str | None:  # type: ignore[type-arg]
     if hyperparams.noise is not None and not isinstance(actions, spaces.Box):
-        return f"noise_type needs continuous actions, and the actions are {_shown(actions)}"
+        return f"noise_type needs continuous actions, and the actions are {shown(actions)}"
     if hyperparams.model_kwargs.get("use_sde") is True and not isinstance(actions, spaces.Box):
-        return f"use_sde needs continuous actions, and the actions are {_shown(actions)}"
+        return f"use_sde needs continuous actions, and the actions are {shown(actions)}"
     if not is_stock(hyperparams.algo_class):
         return None
     name = nearest_built_in(hyperparams.algo)
     if name in CONTINUOUS and not isinstance(actions, spaces.Box):
-        return f"{name} is for continuous actions, and the actions are {_shown(actions)}"
+        return f"{name} is for continuous actions, and the actions are {shown(actions)}"
     if name in DISCRETE and not isinstance(actions, spaces.Discrete):
-        return f"{name} is for discrete actions, and the actions are {_shown(actions)}"
+        return f"{name} is for discrete actions, and the actions are {shown(actions)}"
     if name == "ppo_mask" and isinstance(actions, spaces.Box):
-        return f"{name} is for discrete actions, which can be masked, and the actions are {_shown(actions)}"
+        return f"{name} is for discrete actions, which can be masked, and the actions are {shown(actions)}"
     return None
 
 
@@ -64,11 +95,11 @@ def _of_policy(hyperparams: Hyperparams, observations: spaces.Space) -> str | No
     other = policy.replace(kind, "MultiInput" if is_dict else "Mlp", 1)
     hint = f": take {other!r}" if other in hyperparams.algo_class.policy_aliases else ""
     if (kind == "MultiInput") != is_dict:
-        return f"policy {policy!r} does not take observations of {_shown(observations)}{hint}"
+        return f"policy {policy!r} does not take observations of {shown(observations)}{hint}"
     extractor = kwargs.get("features_extractor_kwargs") or {}
     normalized = not kwargs.get("normalize_images", True) or bool(extractor.get("normalized_image", False))
     if kind == "Cnn" and not is_image_space(observations, check_channels=False, normalized_image=normalized):
-        return f"policy {policy!r} takes images, and the observations are {_shown(observations)}{hint}"
+        return f"policy {policy!r} takes images, and the observations are {shown(observations)}{hint}"
     return None
 
 
@@ -79,10 +110,10 @@ def _of_buffer(hyperparams: Hyperparams, observations: spaces.Space) -> str | No
     if isinstance(observations, spaces.Dict) and set(GOAL_KEYS) <= set(observations.spaces):
         return None
     needs = f"observations that are a Dict with {', '.join(GOAL_KEYS)}"
-    return f"replay_buffer_class {buffer.__name__!r} needs {needs}, and they are {_shown(observations)}"
+    return f"replay_buffer_class {buffer.__name__!r} needs {needs}, and they are {shown(observations)}"
 
 
-def _shown(space: spaces.Space) -> str:  # type: ignore[type-arg]
+def shown(space: spaces.Space) -> str:  # type: ignore[type-arg]
     """A space in few words: bounds of many numbers say nothing here."""
     if isinstance(space, spaces.Box):
         return f"Box{space.shape} of {space.dtype}"

@@ -10,7 +10,9 @@ import os
 import secrets
 import sys
 import tempfile
+import warnings
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +20,11 @@ from lit_sb3_ray.vec.actor import Home
 from lit_sb3_ray.vec.guard import MARK, start_guard
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from gymnasium.envs.registration import EnvSpec as GymSpec
     from stable_baselines3.common.base_class import BaseAlgorithm
     from stable_baselines3.common.callbacks import BaseCallback
 
-    from lit_sb3_ray.config.hyperparams import Hyperparams
-    from lit_sb3_ray.envs.spec import EnvSpec
-    from lit_sb3_ray.experiment.stepping import Stepping
-    from lit_sb3_ray.lit.exchange import Meeting
+    from lit_sb3_ray.experiment.learner_recipe import LearnerRecipe, Legacy
+    from lit_sb3_ray.lit.meeting import Meeting
 
 GPUS = "CUDA_VISIBLE_DEVICES"
 
@@ -45,52 +42,6 @@ class Seat:
     home: Home
     host: str
     gpus: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LearnerRecipe:
-    """What the learners beside the first are made of, alike for all of them.
-
-    Attributes:
-        spec: Recipe of one env.
-        registered: gymnasium's recipe of it, which may be registered in the first learner's process alone.
-        stack: The vectorised wrappers, as `build_vec_env` takes them.
-        stepping: What steps the envs.
-        hyperparams: The learner's share of the run's.
-        env_seed: Seed of the run's first env.
-        seed: The run's.
-        device: torch device, or `auto`.
-        num_threads: torch's threads.
-        trainer: Further arguments of `RLTrainer`.
-        is_resumed: Whether the run goes on from a checkpoint.
-        buffer_limit: Largest replay buffer that a checkpoint holds, in GiB.
-    """
-
-    spec: EnvSpec
-    registered: GymSpec
-    stack: Mapping[str, Any]
-    stepping: Stepping
-    hyperparams: Hyperparams
-    env_seed: int
-    seed: int
-    device: str
-    num_threads: int
-    trainer: Mapping[str, Any]
-    is_resumed: bool
-    buffer_limit: float
-
-
-@dataclass(frozen=True)
-class Legacy:
-    """What a checkpoint holds of one learner.
-
-    Attributes:
-        state: Its own state, see `lit.own_state`.
-        buffer: Its replay buffer's file, if there is one.
-    """
-
-    state: bytes
-    buffer: Path | None
 
 
 class LearnerActor:
@@ -147,7 +98,10 @@ def _learn(recipe: LearnerRecipe, meeting: Meeting, legacy: Legacy | None) -> No
     from lit_sb3_ray.lit.exchange import Exchange
 
     torch.set_num_threads(recipe.num_threads)
-    model = _model(recipe, meeting.rank)
+    with warnings.catch_warnings():
+        # The first learner, made alike, has told of them.
+        warnings.simplefilter("ignore", UserWarning)
+        model = _model(recipe, meeting.rank)
     env = model.get_env()
     assert env is not None, "a model is made with its envs"
     try:
@@ -190,8 +144,12 @@ def _model(recipe: LearnerRecipe, rank: int) -> BaseAlgorithm:
         **recipe.stack,
     )
     own = int(np.random.SeedSequence([recipe.seed, 0x1EA2, rank]).generate_state(1)[0] // 2)
-    options = {"seed": own, "verbose": 0, "device": recipe.device}
-    model = make_model(resolved, env, options, recipe.num_threads, recipe.spec.env_id)
+    options: dict[str, Any] = {"seed": own, "verbose": 0, "device": recipe.device}
+    model: BaseAlgorithm
+    if recipe.warm is None:
+        model = make_model(resolved, env, options, recipe.num_threads, recipe.spec.env_id)
+    else:
+        model = resolved.algo_class.load(BytesIO(recipe.warm), env=env, tensorboard_log=None, **options)
     # The constructor has seeded the envs with its own seed.
     env.seed(seed)
     return model

@@ -22,14 +22,12 @@ import torch
 
 from lit_sb3_ray.envs.monitor import find_recorder
 from lit_sb3_ray.errors import ConfigError, LearnerError
-from lit_sb3_ray.experiment.checkpoints import CheckpointPlan
 from lit_sb3_ray.experiment.devices import divide_gpus, threads_of_each, visible_gpus
-from lit_sb3_ray.experiment.learner import LearnerActor, LearnerRecipe, Legacy, Seat
-from lit_sb3_ray.experiment.stepping import EnvSet
+from lit_sb3_ray.experiment.learner import LearnerActor, Seat
+from lit_sb3_ray.experiment.learner_recipe import learner_recipe, legacy_of
 from lit_sb3_ray.lit.data_parallel import DataParallel
-from lit_sb3_ray.lit.exchange import TICK_S, Exchange, Meeting, open_meeting
-from lit_sb3_ray.lit.iteration import takes_masks
-from lit_sb3_ray.lit.own_state import buffer_file, state_file
+from lit_sb3_ray.lit.exchange import TICK_S, Exchange
+from lit_sb3_ray.lit.meeting import Meeting, open_meeting
 
 if TYPE_CHECKING:
     from stable_baselines3.common.base_class import BaseAlgorithm
@@ -141,12 +139,12 @@ class _Others:
         size, is_one_node = self._manager.devices, all(seat.home.node == self._node for seat in seats)
         host = LOOPBACK if is_one_node else _own_address()
         store, port = open_meeting(host)
-        recipe = cloudpickle.dumps(self._recipe())
+        recipe = cloudpickle.dumps(learner_recipe(self._manager, self._model, on_gpus=self._on_gpus))
         gpus: list[Any] = divide_gpus(seats, self._node, visible_gpus()) if self._on_gpus else [None] * len(seats)
         calls = []
         for rank, (actor, seat, gpu) in enumerate(zip(self._actors, seats, gpus, strict=True), 1):
             meeting = Meeting(rank, size, host, port, LOOPBACK if is_one_node else seat.host, self._on_gpus)
-            calls.append(actor.learn.remote(recipe, meeting, gpu, self._legacy(rank)))
+            calls.append(actor.learn.remote(recipe, meeting, gpu, legacy_of(rank, self._manager.checkpoint, self._model)))
             logger.info("learner %d: process %d on node %s", rank, seat.home.pid, seat.home.node[:12])
         self._watch = LearnerWatch(calls, seats)
         exchange = Exchange(Meeting(0, size, host, port, host, self._on_gpus), store, self._look_around)
@@ -228,41 +226,6 @@ class _Others:
         for actor, seat in zip(self._actors, seats, strict=True):
             self._processes.append(ActorProcess(actor, seat.home, here=seat.home.node == self._node))
         return seats
-
-    def _recipe(self) -> LearnerRecipe:
-        manager, model = self._manager, self._model
-        spec = manager.env_spec(eval_env=False)
-        options = {
-            "max_steps": manager.hyperparams.n_timesteps,
-            "log_interval": None,
-            "use_masking": takes_masks(model) and manager.uses_masking(model.get_env()),
-            "fast": manager.fast,
-            "precision": manager.precision,
-            "logger": False,
-        }
-        return LearnerRecipe(
-            spec=spec,
-            registered=spec.check(),
-            stack=manager._env_stack(eval_env=False),
-            stepping=manager._stepping_of(EnvSet(manager.n_envs, is_evaluation=False)),
-            hyperparams=manager.hyperparams,
-            env_seed=manager._env_seed(),
-            seed=manager.seed,
-            device="cuda" if self._on_gpus else "cpu",
-            num_threads=threads_of_each(manager),
-            trainer=options,
-            is_resumed=manager.checkpoint is not None,
-            buffer_limit=CheckpointPlan().buffer_limit,
-        )
-
-    def _legacy(self, rank: int) -> Legacy | None:
-        checkpoint = self._manager.checkpoint
-        if checkpoint is None or not (checkpoint / state_file(rank)).exists():
-            return None
-        state, buffer = (checkpoint / state_file(rank)).read_bytes(), (checkpoint / buffer_file(rank)).absolute()
-        if not buffer.exists() and getattr(self._model, "replay_buffer", None) is not None:
-            logger.warning("checkpoint %s has no replay buffer of learner %d: it goes on with an empty one", checkpoint, rank)
-        return Legacy(state, buffer if buffer.exists() else None)
 
 
 def _dismiss(parallel: DataParallel) -> None:

@@ -23,6 +23,7 @@ from lit_sb3_ray.experiment.origin import is_trusted
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.lit.refusals import refusing
 from lit_sb3_ray.untrusted.models import read_custom_objects
+from lit_sb3_ray.untrusted.wrappers import refuse_writers
 
 # A policy that only plays needs no schedules, and those of another package's run may not be importable here.
 PLAYED = {"learning_rate": 0.0, "lr_schedule": lambda _: 0.0, "clip_range": lambda _: 0.0}
@@ -84,7 +85,7 @@ def load_run(
     algo = algo or arguments.get("algo")
     if algo is None:
         raise ConfigError(f"{run.path} does not say its algorithm: name it")
-    packages = [*(arguments.get("gym_packages") or ()), *gym_packages]
+    packages = [*_packages(run, arguments), *gym_packages]
     register_env(run.env_id, packages)
     # How long it was to train does not matter here, and may have been said on the command line alone.
     saved = run_folder.read_hyperparameters(run)
@@ -92,6 +93,8 @@ def load_run(
     resolved = resolve(needed, algo, str(run.settings / "config.yml"), n_timesteps=1)
     model_path = find_model(run.path, run.env_id, which)
     trusted = is_trusted(run.settings) if trusted is None else trusted
+    if not trusted:
+        refuse_writers([*resolved.env_wrappers, *resolved.vec_env_wrappers], str(run.settings / "config.yml"))
     env = _build_env(
         run, resolved, arguments, model_path, env_kwargs or {}, n_envs, seed, render_mode, monitor_folder, packages, trusted
     )
@@ -103,6 +106,13 @@ def load_run(
     except ConfigError:
         env.close()
         raise
+
+
+def _packages(run: RunFolder, arguments: Mapping[str, Any]) -> list[str]:
+    names = arguments.get("gym_packages") or []
+    if not isinstance(names, list | tuple) or not all(isinstance(name, str) for name in names):
+        raise ConfigError(f"{run.settings / 'args.yml'}: gym_packages must be a list of modules, not {names!r}")
+    return list(names)
 
 
 def load_model(

@@ -7,6 +7,7 @@ statistics are in the sub-folder `<E>/`.
 
 from __future__ import annotations
 
+import difflib
 import glob
 import re
 import zipfile
@@ -21,6 +22,7 @@ Which = Literal["final", "best"] | int
 """Which model of a run: the final one, the best one, or the one saved at so many env steps."""
 
 _RUN_SUFFIX = re.compile(r"_(?P<number>\d+)(?:_(?P<uuid>[0-9a-fA-F-]{8,36}))?")
+_RUN_SUFFIX_AT_END = re.compile(f"{_RUN_SUFFIX.pattern}$")
 _SHOWN = 8
 
 
@@ -117,14 +119,16 @@ def find_run(folder: Path, algo: str, env_id: str, exp_id: int | str = 0) -> Pat
         root, number = folder.resolve().parent.parent, folder.name.rpartition("_")[2]
         raise ConfigError(f"{str(folder)!r} is a run folder: give the log folder instead, -f {root} --exp-id {number}")
     if not home.is_dir():
-        raise ConfigError(f"no runs of {algo} in {str(folder)!r}: {_listing('it holds', _folders(folder))}")
+        near = _near(algo_folder_name(algo), _folders(folder))
+        raise ConfigError(f"no runs of {algo} in {str(folder)!r}: {near}{_listing('it holds', _folders(folder))}")
     if isinstance(exp_id, int) and exp_id < 0:
         return home
     runs = list_runs(home, env_id)
     if exp_id == 0 and not runs and (home / f"{env_folder_name(env_id)}.zip").is_file():
         return home
     if not runs:
-        raise ConfigError(f"no run of {algo} on {env_id} in {str(home)!r}: {_listing('it holds', _folders(home))}")
+        near = _near(env_folder_name(env_id), {_RUN_SUFFIX_AT_END.sub("", name) for name in _folders(home)})
+        raise ConfigError(f"no run of {algo} on {env_id} in {str(home)!r}: {near}{_listing('it holds', _folders(home))}")
     if exp_id == 0:
         return runs[-1].path
     matching = [run for run in runs if _answers(run, exp_id)]
@@ -254,6 +258,13 @@ def _answers(run: RunName, exp_id: int | str) -> bool:
 
 def _folders(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+
+
+def _near(name: str, names: Iterable[str]) -> str:
+    """Asks for the nearest of some names, if one is near."""
+    spelt = {each.lower(): each for each in names}
+    near = difflib.get_close_matches(name.lower(), spelt, n=1, cutoff=0.6)
+    return f"did you mean {spelt[near[0]]!r}? " if near else ""
 
 
 def _models(run: Path) -> str:

@@ -12,6 +12,7 @@ from stable_baselines3.common.callbacks import BaseCallback, LogEveryNTimesteps
 from stable_baselines3.common.vec_env import VecEnv, unwrap_vec_normalize
 
 from lit_sb3_ray.config.algorithms import resolve_algorithm
+from lit_sb3_ray.envs.exits import no_exit
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment import run_folder
 from lit_sb3_ray.experiment.async_evaluations import AsyncEvaluationCallback
@@ -114,6 +115,7 @@ class ExperimentManager(ExperimentEnvs):
                 self.resumed_extra = rewind(self.run, self.checkpoint)
             self.rl_callbacks = self.create_callbacks()
             model = self.load_trained_model() if self.is_warm_start else self.create_model()
+            self._check_evaluation_envs(self._env, self._eval_env)
         except BaseException:  # Ctrl-C as well: whatever it was goes on, and leaves no env open and no empty run.
             self._abandon()
             raise
@@ -147,10 +149,12 @@ class ExperimentManager(ExperimentEnvs):
         Raises:
             NonFiniteError: Training has diverged.
             LearnerError: One of several learners is lost.
+            ExitError: What was trained with has called `sys.exit`.
         """
         self._lock = self._lock or RunLock(self.run.path)
         try:
-            self.stop_signal = train(self, model)
+            with no_exit("a callback, a wrapper or an environment"):
+                self.stop_signal = train(self, model)
         finally:
             for env in (model.get_env(), self._eval_env):
                 close_env(env)

@@ -207,8 +207,16 @@ def check_writable(folder: str | Path, flag: str) -> None:
     if "://" in str(folder):
         raise ConfigError(f"{flag} {str(folder)!r} is a URL, and must be a folder here: --storage-path alone takes one")
     existing = Path(folder).absolute()
-    while not existing.exists() and existing != existing.parent:
-        existing = existing.parent
+    try:
+        # A name that can be none, such as one that is too long, raises here.
+        os.stat(existing)
+    except FileNotFoundError:
+        while not existing.exists() and existing != existing.parent:
+            existing = existing.parent
+    except NotADirectoryError:
+        existing = next(parent for parent in existing.parents if parent.exists())
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"{flag} {str(folder)!r} cannot be written: {getattr(error, 'strerror', None) or error}") from error
     if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
         raise ConfigError(f"{flag} {str(folder)!r} cannot be written: {existing} is no writable folder")
 
@@ -230,6 +238,9 @@ def read_arguments(run: RunFolder) -> dict[str, Any]:
     for name in ("env_kwargs", "eval_env_kwargs"):
         if not isinstance(arguments.get(name), dict | None):
             raise ConfigError(f"{path} is damaged: {name} is {arguments[name]!r} and no mapping")
+    for name in ("algo", "env"):
+        if not isinstance(arguments.get(name, ""), str):
+            raise ConfigError(f"{path} is damaged: {name} is {arguments[name]!r} and no name")
     return train_arguments(arguments)
 
 
@@ -269,8 +280,14 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
 
     Args:
         path: The file.
-        write: Writes to the path it is given; it may not append a suffix of its own.
+        write: Writes to the path it is given; it may not append a suffix of its own. What it has written is removed when it
+            fails.
     """
     partial = path.with_name(f".{path.name}.partial{path.suffix}")
-    write(partial)
-    partial.replace(path)
+    try:
+        write(partial)
+        partial.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            partial.unlink(missing_ok=True)
+        raise

@@ -13,12 +13,16 @@ import torch
 from stable_baselines3.common.callbacks import BaseCallback
 
 from lit_sb3_ray.config.algorithms import resolve_algorithm
+from lit_sb3_ray.config.plain import to_plain
+from lit_sb3_ray.config.ranges import MAX_THREADS
 from lit_sb3_ray.envs import families
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.experiment import run_folder
 from lit_sb3_ray.experiment.arguments import RAY_DEFAULTS, train_arguments
 from lit_sb3_ray.experiment.checkpoints import latest_checkpoint
+from lit_sb3_ray.experiment.given_types import check_types
 from lit_sb3_ray.experiment.locate import check_model_file
+from lit_sb3_ray.experiment.model_files import check_algorithm
 from lit_sb3_ray.experiment.run_folder import RunFolder
 from lit_sb3_ray.experiment.shares import check_devices
 from lit_sb3_ray.experiment.stepping import check_stepping
@@ -33,9 +37,6 @@ if TYPE_CHECKING:
     from pytorch_lightning.loggers import Logger
 
 logger = logging.getLogger(__name__)
-
-# More would exhaust the system's threads, which ends the process without a word.
-MAX_THREADS = 1024
 
 
 class ExperimentSettings:
@@ -178,7 +179,8 @@ class ExperimentSettings:
         Raises:
             ConfigError: Any of it is wrong.
         """
-        self.algo, self.env_id, self.log_folder, self.tensorboard_log = algo, env_id, log_folder, tensorboard_log
+        numbers = check_types(locals())
+        self.algo, self.env_id, self.log_folder, self.tensorboard_log = algo, env_id, log_folder, str(tensorboard_log or "")
         self.n_timesteps, self.eval_freq, self.n_eval_episodes, self.save_freq = (
             n_timesteps,
             eval_freq,
@@ -186,17 +188,18 @@ class ExperimentSettings:
             save_freq,
         )
         self.custom_hyperparams, self.env_kwargs, self.eval_env_kwargs = hyperparams, env_kwargs or {}, eval_env_kwargs
-        self.trained_agent, self.truncate_last_trajectory = trained_agent, truncate_last_trajectory
+        self.trained_agent, self.truncate_last_trajectory = str(trained_agent or ""), truncate_last_trajectory
         self.optimize_hyperparameters, self.storage, self.study_name = optimize_hyperparameters, storage, study_name
         self.n_trials, self.max_total_trials, self.n_jobs = n_trials, max_total_trials, n_jobs
         self.sampler, self.pruner, self.optimization_log_path = sampler, pruner, optimization_log_path
         self.n_startup_trials, self.n_evaluations, self.no_optim_plots = n_startup_trials, n_evaluations, no_optim_plots
-        self.uuid_str, self.seed, self.log_interval, self.verbose = uuid_str, seed, log_interval, verbose
+        self.uuid_str, self.seed, self.log_interval, self.verbose = uuid_str or "", seed, log_interval, verbose
         self.save_replay_buffer, self.vec_env_type, self.n_eval_envs = save_replay_buffer, vec_env_type, n_eval_envs
-        self.device, self.config, self.show_progress, self.trial_id = device, config, show_progress, trial_id
-        self.callbacks, self.wandb, self.fast, self.precision = list(callbacks), wandb, fast, precision
+        self.device, self.config = device, None if config is None else str(config)
+        self.show_progress, self.trial_id = show_progress, trial_id
+        self.callbacks, self.wandb, self.fast, self.precision = list(callbacks or ()), wandb, fast, precision
         self.profiler, self.keep_checkpoints, self.log_freq = profiler, keep_checkpoints, log_freq
-        self.num_threads, self.gym_packages, self.async_eval = num_threads, tuple(gym_packages), async_eval
+        self.num_threads, self.gym_packages, self.async_eval = num_threads, tuple(gym_packages or ()), async_eval
         self.envs_per_actor, self.env_cpus = envs_per_actor, env_cpus
         self.env_timeout, self.max_env_restarts, self.placement = env_timeout, max_env_restarts, placement
         self.ray_settings, self.devices = ray_settings or RaySettings(), devices
@@ -204,7 +207,8 @@ class ExperimentSettings:
         self.trial_objective, self.study_options = trial_objective, study_options or StudyOptions()
         self.loggers = list(dict.fromkeys([*(loggers or ()), *(["tensorboard"] if tensorboard_log else [])]))
         self.args = vars(args) if isinstance(args, argparse.Namespace) else dict(args or {})
-        self.given_n_envs = n_envs
+        vars(self).update({name: number for name, number in numbers.items() if name != "n_envs"})
+        self.given_n_envs = numbers.get("n_envs")
         self._run: RunFolder | None = run_folder.open_run(resume) if resume else None
         self.checkpoint: Path | None = None if self._run is None else latest_checkpoint(self._run)
         self._check()
@@ -251,9 +255,21 @@ class ExperimentSettings:
             if not isinstance(callback, BaseCallback | pl.Callback):
                 raise ConfigError(f"callbacks: {callback!r} is a callback neither of SB3 nor of Lightning")
 
+    def _check_resumed(self) -> None:
+        """Refuses what contradicts the run that is gone on with; the command line takes nearly all of that from the run."""
+        if self._run is None or self.checkpoint is None:
+            return
+        saved, own = run_folder.read_arguments(self._run), to_plain(self.arguments())
+        for name in ("algo", "env", "seed", "n_envs", "env_kwargs", "eval_env_kwargs"):
+            if (own[name] or None) != (saved.get(name) or None):
+                raise ConfigError(f"{name} {own[name]!r} contradicts resume: the run {self._run.path} has {saved.get(name)!r}")
+        if 0 < self.n_timesteps < int(self.checkpoint.name):
+            raise ConfigError(f"-n {self.n_timesteps}: the run stands at {self.checkpoint.name} env steps already")
+
     def _check(self) -> None:
         """Refuses what can be seen to be wrong before anything is read or built."""
         self.ray_settings.make_importable()
+        self._check_resumed()
         resolve_algorithm(self.algo)
         families.register_env(self.env_id, self.gym_packages)
         check_stepping(self)
@@ -263,8 +279,6 @@ class ExperimentSettings:
         self._check_callbacks()
         if self.num_threads > MAX_THREADS:
             raise ConfigError(f"--num-threads {self.num_threads}: at most {MAX_THREADS}")
-        if self.checkpoint is not None and 0 < self.n_timesteps < int(self.checkpoint.name):
-            raise ConfigError(f"-n {self.n_timesteps}: the run stands at {self.checkpoint.name} env steps already")
         if self.precision not in PRECISIONS:
             raise unknown("precision", self.precision, PRECISIONS)
         if self.profiler is not None and self.profiler not in PROFILERS:
@@ -277,6 +291,7 @@ class ExperimentSettings:
         self._check_device()
         if self.is_warm_start:
             check_model_file(self.trained_agent, "-i")
+            check_algorithm(self.trained_agent, self.algo, "-i")
         run_folder.check_writable(self.log_folder if self._run is None else self._run.path, "--log-folder")
         if self.tensorboard_log:
             run_folder.check_writable(self.tensorboard_log, "--tensorboard-log")

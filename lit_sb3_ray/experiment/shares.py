@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +38,23 @@ def check_devices(devices: int, *, studies: bool) -> None:
         raise ConfigError(f"--devices {devices} with a study: a trial trains on one device; others are for trials beside it")
 
 
+def check_callbacks(callbacks: Iterable[Any], devices: int) -> None:
+    """Refuses callbacks that several learners cannot have.
+
+    Args:
+        callbacks: Callbacks, or their classes with arguments. A class may say in `only_for_one_learner` why it is for one.
+        devices: How many learners.
+
+    Raises:
+        ConfigError: One of them is for one learner alone.
+    """
+    for item in callbacks if devices > 1 else ():
+        cls = item[0] if isinstance(item, tuple) else type(item)
+        why = getattr(cls, "only_for_one_learner", None)
+        if why is not None:
+            raise ConfigError(f"--devices {devices} with {cls.__name__}: {why}")
+
+
 def share(hyperparams: Hyperparams, n_envs: int, devices: int) -> Hyperparams:
     """Gives one of several learners its part.
 
@@ -66,6 +84,8 @@ def share(hyperparams: Hyperparams, n_envs: int, devices: int) -> Hyperparams:
     if batch is not None:
         if batch % devices:
             raise ConfigError(f"--devices {devices}: batch_size {batch} cannot be divided among {devices} learners")
+        if batch == devices and _value(hyperparams, "normalize_advantage"):
+            raise ConfigError(f"--devices {devices}: batch_size {batch} leaves each of {devices} learners one sample, too few")
         kwargs["batch_size"] = batch // devices
     if name in OFF_POLICY:
         kwargs["buffer_size"] = max(1, int(_value(hyperparams, "buffer_size")) // devices)

@@ -20,6 +20,7 @@ from lit_sb3_ray.scale.placement import STRICT_PACK, check_placement
 from lit_sb3_ray.scale.processors import Cores, usable_cpus
 from lit_sb3_ray.vec.choosing import RAY_START_S, Prospect, choose, measure
 from lit_sb3_ray.vec.grouping import EnvsPerActor, Grouping
+from lit_sb3_ray.vec.patience import LONGEST_S
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.environments import ExperimentEnvs
@@ -76,14 +77,18 @@ def check_stepping(settings: ExperimentSettings) -> None:
         raise ConfigError(f"envs_per_actor must be 'auto' or a positive integer, not {per_actor!r}")
     if cpus is not None and not (_LEAST_CPUS <= cpus < math.inf):
         raise ConfigError(f"env_cpus must be a number of CPUs, {_LEAST_CPUS} or more, not {cpus!r}")
-    if timeout is not None and not (0 < timeout < math.inf):
+    if timeout is not None and not (0 < timeout <= LONGEST_S):
         raise ConfigError(f"env_timeout must be a positive number of seconds, not {timeout!r}")
     if type(settings.max_env_restarts) is not int or settings.max_env_restarts < 0:
         raise ConfigError(f"max_env_restarts must be a whole number, 0 or more, not {settings.max_env_restarts!r}")
-    if settings.vec_env_type == "dummy":
-        idle = [name for name in ("envs_per_actor", "env_cpus", "env_timeout") if getattr(settings, name) is not None]
-        if idle:
-            logger.warning("%s has no effect: vec_env_type 'dummy' has no actors", ", ".join(idle))
+    if settings.vec_env_type == "dummy" and of_actors(vars(settings)):
+        idle = ", ".join(of_actors(vars(settings)))
+        logger.warning("%s has no effect: vec_env_type 'dummy' has no actors", idle)
+
+
+def of_actors(settings: Mapping[str, Any]) -> list[str]:
+    """Names those of some settings that were given and are for env actors alone."""
+    return [name for name in ("envs_per_actor", "env_cpus", "env_timeout") if settings.get(name) is not None]
 
 
 def env_sets(manager: ExperimentEnvs) -> tuple[EnvSet, ...]:
@@ -116,6 +121,7 @@ def plan(manager: ExperimentEnvs, sets: Sequence[EnvSet], others: Sequence[Reque
         groupings = _chosen(manager, sets)
     else:
         groupings = _asked_for(manager, sets)
+    _tell_idle(manager, groupings)
     return _in_actors(manager, groupings, [*others, *_evaluation(manager, sets), *_learners(manager, sets)])
 
 
@@ -174,7 +180,10 @@ def _chosen(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Gro
         return groupings
     try:
         step_s = measure(manager.env_spec(eval_env=several[0].is_evaluation).factories(1, manager.seed)[0])
-    except Exception as error:  # An environment may raise anything; if it is no accident, the run meets the same error, whole.
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # It may raise anything; if it is no accident, the run meets the same error, whole.
         _tell(manager, f"the environment cannot be measured, so all stay in this process: {reason(error)}")
         return groupings
     start_s = 0.0 if _is_connected() else RAY_START_S
@@ -186,6 +195,16 @@ def _chosen(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Gro
         if choice.grouping is not None:
             start_s = 0.0
     return groupings
+
+
+def _tell_idle(manager: ExperimentEnvs, groupings: Mapping[EnvSet, Grouping | None]) -> None:
+    """Tells of settings of env actors that were given in vain, since it was found best to have no actor."""
+    idle = ", ".join(of_actors(vars(manager)))
+    if manager.vec_env_type == "dummy" or not idle or any(grouping and grouping.actors for grouping in groupings.values()):
+        return
+    # A study would tell it of every trial.
+    level = logging.WARNING if manager.trial_hyperparams is None else logging.DEBUG
+    logger.log(level, "vec_env %s: %s has no effect, since no environment is in an actor", manager.vec_env_type, idle)
 
 
 def _asked_for(manager: ExperimentEnvs, sets: Sequence[EnvSet]) -> dict[EnvSet, Grouping | None]:

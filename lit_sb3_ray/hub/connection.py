@@ -25,8 +25,10 @@ def connect(token: str | None = None) -> HfApi:
         token: The user's access token; None for what the environment (HF_TOKEN) or a log-in says.
 
     Raises:
-        ConfigError: The extra is not installed.
+        ConfigError: The extra is not installed, or the token can be none.
     """
+    if token is not None and not (token.isascii() and token.isprintable() and token and " " not in token):
+        raise ConfigError(f"--token: no token is empty or has blanks, line ends or letters beyond ASCII in it; {_LOG_IN}")
     try:
         hub = importlib.import_module("huggingface_hub")
         utils = importlib.import_module("huggingface_hub.utils")

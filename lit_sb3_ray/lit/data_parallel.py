@@ -9,29 +9,24 @@
 
 The first learner alone says what comes next, so that none waits for one that has left. In between, all make the same number of
 passes, since all have as many environments and steps. Any of them may end the training when they agree, by a callback that
-says so. Advantages are normalised by each learner over its own part of a minibatch.
+says so.
 """
 
 from __future__ import annotations
 
 import logging
-import pickle
 import time
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import torch
 from stable_baselines3.common.base_class import BaseAlgorithm
 
 from lit_sb3_ray.errors import LearnerError
-from lit_sb3_ray.lit.agreement import AgreedLimit, Episode, Order, Tally
+from lit_sb3_ray.lit.agreement import Order, Tally
 from lit_sb3_ray.lit.exchange import Exchange
-from lit_sb3_ray.lit.finite import CHECK_EVERY
-from lit_sb3_ray.lit.gradients import GradientAverage
 from lit_sb3_ray.lit.handover import hand_over, receive_buffers, write_states
+from lit_sb3_ray.lit.joint_iteration import JointIteration
 from lit_sb3_ray.lit.merging import Merger
 from lit_sb3_ray.lit.own_state import common_state, own_state, set_common_state, set_own_state
 from lit_sb3_ray.lit.state import capture, normalize_statistics, restore
@@ -44,10 +39,6 @@ logger = logging.getLogger(__name__)
 
 # Seconds that the other learners have to answer after an iteration was given up.
 LAST_WORDS_S = 1.0
-APART = (
-    "the learners' weights have come apart: something changes the model in one of them alone. A callback that does so has to "
-    "stand among the hyperparameters, where each learner has it"
-)
 
 
 class DataParallel:
@@ -88,6 +79,7 @@ class DataParallel:
         self._resumed = resumed
         self._buffer_limit = buffer_limit
         self._scratch = scratch
+        self._joint: JointIteration | None = None
         self._begun = 0
         self._called_off: int | None = None
         self._given_up = False
@@ -119,20 +111,16 @@ class DataParallel:
         Args:
             session: The learner's own, begun.
         """
-        self._gradients = GradientAverage(session.algorithm, self.exchange)
-        # The reset of the envs is what they have seen until now.
-        self._share([], normalize_statistics(session.algorithm))
-        session.agree = lambda going: self._agree(session, going)
-        session.learners = self.exchange.size
-        around = session.autocast
-        session.autocast = lambda: self._updating(session.algorithm, around)
+        joint = JointIteration(session, self.exchange, self.tally, self._merger, lambda *episode: self.record(*episode))
+        self._joint = joint
+        session.agree = lambda going: not self._guard.cut and joint.agree(going)
         if self._resumed is not None:
             set_own_state(session, self._resumed)
 
     def leave(self) -> None:
         """Takes the hooks away."""
-        if hasattr(self, "_gradients"):
-            self._gradients.remove()
+        if self._joint is not None:
+            self._joint.end()
 
     # An iteration
 
@@ -177,51 +165,6 @@ class DataParallel:
             begun: Its number, counted from 1 in this training.
         """
         self._called_off = begun
-
-    def _agree(self, session: Session, going: bool) -> bool:
-        """Finds out, after a rollout, whether all learners go on, and shares what they have seen in it."""
-        if self._guard.cut:
-            return False
-        algorithm: Any = session.algorithm
-        statistics = normalize_statistics(algorithm)
-        episodes = [] if self.leads else self.tally.take_episodes()
-        # Short iterations, which off-policy algorithms have, are not worth a look each.
-        looks = not hasattr(algorithm, "replay_buffer") or self._begun % CHECK_EVERY == 0
-        weights = self._gradients.checksum() if looks else 0.0
-        stopping, ended, all_weights = self._share([float(not going), float(len(episodes)), weights], statistics)
-        if all_weights != self.exchange.size * weights:
-            raise LearnerError(APART)
-        if ended:
-            for rank, content in enumerate(self.exchange.gather(b"" if self.leads else pickle.dumps(episodes))):
-                self._take_episodes(algorithm, rank, pickle.loads(content) if content else [])
-        return not stopping
-
-    def _share(self, numbers: list[float], statistics: dict[str, Any]) -> list[float]:
-        """Adds numbers up over all learners, and makes running statistics those of all; both at once."""
-        sums = torch.from_numpy(np.concatenate([numbers, self._merger.told(statistics)]))
-        self.exchange.sum(sums)
-        self._merger.merge(statistics, sums.numpy()[len(numbers) :])
-        return [float(value) for value in sums[: len(numbers)]]
-
-    def _take_episodes(self, algorithm: Any, rank: int, episodes: list[Episode]) -> None:
-        for index, episode, success in episodes:
-            algorithm.ep_info_buffer.append(episode)
-            if success is not None:
-                algorithm.ep_success_buffer.append(success)
-            self.record(rank * algorithm.env.num_envs + index, episode)
-
-    @contextmanager
-    def _updating(self, algorithm: Any, around: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
-        """What an update runs in: gradients are averaged, and a limit to the change of the policy is everyone's."""
-        limit = getattr(algorithm, "target_kl", None)
-        if limit is not None:
-            algorithm.target_kl = AgreedLimit(limit, self.exchange)
-        try:
-            with around(), self._gradients.averaging():
-                yield
-        finally:
-            if limit is not None:
-                algorithm.target_kl = limit
 
     # At a boundary
 

@@ -55,6 +55,17 @@ class Evaluation:
         """Share of successful episodes; None when the env tells none."""
         return float(np.mean(self.successes)) if self.successes else None
 
+    def figures(self) -> dict[str, Any]:
+        """What sums the episodes up, by name; a success rate only if the env tells successes."""
+        found: dict[str, Any] = {
+            "mean_reward": self.mean_reward,
+            "std_reward": self.std_reward,
+            "mean_episode_length": self.mean_ep_length,
+            "std_episode_length": float(np.std(self.lengths)),
+            "n_eval_episodes": len(self.returns),
+        }
+        return found if self.success_rate is None else found | {"success_rate": self.success_rate}
+
 
 def evaluate(
     model: Any,

@@ -1,77 +1,30 @@
 """What learners that train one model together send each other.
 
-The groups are made here from torch's parts, and not by `init_process_group`: there is one of those a process, and a process
-may train one run after another. A wait is never longer than a moment inside torch, where Python would hear no signal.
+A wait is never longer than a moment inside torch, where Python would hear no signal.
 """
 
 from __future__ import annotations
 
-import logging
-import socket
 import struct
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import distributed
 
 from lit_sb3_ray.errors import LearnerGoneError
-
-logger = logging.getLogger(__name__)
-
-# Its parts are re-exported without saying so, which strict typing refuses by name.
-dist: Any = distributed
+from lit_sb3_ray.lit.meeting import Meeting, await_all, dist, gloo, nccl, visit
 
 # Between two looks around while a learner waits for the others.
 TICK_S = 0.1
-# For all learners to meet, once each of them has said that it is there.
-_MEETING = timedelta(seconds=120)
 # An evaluation, or a step of a slow environment, may take any time; that a learner is gone is noticed otherwise.
 _FOR_EVER = timedelta(days=30)
 # A file travels in pieces of so many bytes.
 _PIECE = 64 * 2**20
 _ABANDONED = "abandoned"
-
-
-@dataclass(frozen=True)
-class Meeting:
-    """Where learners meet, and who one of them is.
-
-    Attributes:
-        rank: The learner's number; 0 leads.
-        size: How many learners there are.
-        host: Address of the first learner.
-        port: Its port.
-        own_host: Address at which the others reach this learner.
-        on_gpus: Whether each learner has a GPU of its own, so that gradients go from one to another by NCCL.
-    """
-
-    rank: int
-    size: int
-    host: str
-    port: int
-    own_host: str
-    on_gpus: bool = False
-
-
-def open_meeting(host: str) -> tuple[Any, int]:
-    """Opens the place where learners meet; in the first learner.
-
-    Args:
-        host: The address to listen at; the loopback's keeps other machines out.
-
-    Returns:
-        The place, and its port.
-    """
-    listening = socket.create_server((host, 0))
-    port: int = listening.getsockname()[1]
-    options: dict[str, Any] = {"is_master": True, "wait_for_workers": False, "timeout": _MEETING}
-    return dist.TCPStore(host, port, master_listen_fd=listening.detach(), **options), port
 
 
 class Exchange:
@@ -93,29 +46,13 @@ class Exchange:
         """
         self.rank, self.size = meeting.rank, meeting.size
         self.look_around: Callable[[], None] = look_around or _look_nowhere
-        if store is None:
-            store = dist.TCPStore(meeting.host, meeting.port, is_master=False, timeout=_MEETING)
-        self._store = store
-        self._assemble()
+        self._store = visit(meeting) if store is None else store
+        await_all(meeting, self._store, self.look_around)
         # What a cut iteration has left waiting stays in its group for ever; whatever is still to be said goes through another.
         # Both are kept: a group that is dropped closes its connections, which others would take for a death.
-        self._training, self._stopping = _gloo("training", store, meeting), _gloo("stopping", store, meeting)
+        self._training, self._stopping = (gloo(name, self._store, meeting) for name in ("training", "stopping"))
         self._group = self._training
-        self._gradients = _nccl(store, meeting) if meeting.on_gpus else None
-
-    def _assemble(self) -> None:
-        """Waits until all are there; torch itself would wait for a certain time, and for one that has died, too."""
-        if self.rank == 0:
-            awaited = [f"here/{rank}" for rank in range(1, self.size)]
-        else:
-            self._store.set(f"here/{self.rank}", "1")
-            awaited = ["all"]
-        pause = threading.Event()
-        while not self._store.check(awaited):
-            self.look_around()
-            pause.wait(TICK_S / 4)
-        if self.rank == 0:
-            self._store.set("all", "1")
+        self._gradients = nccl("gradients", self._store, meeting) if meeting.on_gpus else None
 
     def sum(self, values: torch.Tensor) -> None:
         """Replaces values, in the memory of the CPU, by their sum over all learners; the same bits in each.
@@ -226,7 +163,7 @@ class Exchange:
             called: What to do then, with the iteration's number.
         """
         # A store answers one call at a time, and this one is to be asked while the other waits.
-        store = dist.TCPStore(meeting.host, meeting.port, is_master=False, timeout=_MEETING)
+        store = visit(meeting)
 
         def look() -> None:
             pause = threading.Event()
@@ -287,21 +224,6 @@ def _is_done(work: Any) -> bool:
 
 def _look_nowhere() -> None:
     """Stands in where nobody wants to look around."""
-
-
-def _gloo(name: str, store: Any, meeting: Meeting) -> Any:
-    """A group for what is in the CPU's memory."""
-    kind: Any = dist.ProcessGroupGloo
-    options = kind._Options()
-    options._timeout = _MEETING
-    options._devices = [kind.create_device(hostname=meeting.own_host)]
-    return kind(dist.PrefixStore(name, store), meeting.rank, meeting.size, options)
-
-
-def _nccl(store: Any, meeting: Meeting) -> Any:
-    """A group for what is in GPUs' memories."""
-    kind: Any = dist.ProcessGroupNCCL
-    return kind(dist.PrefixStore("gradients", store), meeting.rank, meeting.size, kind.Options())
 
 
 def _tensor(content: bytes) -> torch.Tensor:

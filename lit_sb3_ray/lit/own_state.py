@@ -30,8 +30,8 @@ EXPLORATION = ("action_noise", "action_space")
 _SEPARATE = frozenset({*PLACEMENT, "seed"})
 
 
-def state_file(rank: int) -> str:
-    """The name of a learner's own state in a checkpoint."""
+def state_file(rank: int | str) -> str:
+    """The name of a learner's own state in a checkpoint; of all learners' for a rank of `*`."""
     return f"learner_{rank}.pkl"
 
 

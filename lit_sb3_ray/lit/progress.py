@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import time
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from pytorch_lightning.callbacks import ProgressBar
-from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.callbacks import BaseCallback, CallbackList, ProgressBarCallback
 from stable_baselines3.common.utils import safe_mean
 from tqdm import tqdm
+
+from lit_sb3_ray.lit.printing import Redirection
+from lit_sb3_ray.lit.state import walk
 
 if TYPE_CHECKING:
     import pytorch_lightning as pl
@@ -29,13 +33,14 @@ class Display(Protocol):
 
 
 class Bar:
-    """A bar that is drawn over and over on one line."""
+    """A bar that is drawn over and over on one line; whatever else is printed stands above it."""
 
     def __init__(self, num_timesteps: int, total_timesteps: int) -> None:
         self.total = total_timesteps
         self.tqdm = tqdm(
             total=total_timesteps, initial=num_timesteps, unit="step", mininterval=REDRAW, dynamic_ncols=True, file=sys.stderr
         )
+        self.printing = Redirection()
 
     def move(self, num_timesteps: int, ep_rew_mean: float | None) -> None:
         """Moves the bar."""
@@ -48,6 +53,7 @@ class Bar:
     def close(self) -> None:
         """Leaves the bar as it is, with the cursor on the next line."""
         self.tqdm.close()
+        self.printing.end()
 
 
 class Lines:
@@ -79,6 +85,11 @@ class Lines:
         sys.stderr.write(f"{steps:,} of {self.total:,} steps, {rate:,.0f} steps/s{reward}\n")
         sys.stderr.flush()
         self.written = steps
+
+
+def _has_width() -> bool:
+    """Tells whether there is a terminal that a bar can be drawn on; some that nobody looks at have no columns."""
+    return sys.stderr.isatty() and os.get_terminal_size(sys.stderr.fileno()).columns > 0
 
 
 class StepsProgressBar(ProgressBar):
@@ -113,7 +124,7 @@ class StepsProgressBar(ProgressBar):
             total_timesteps: Env steps at which training ends.
         """
         if self._enabled and self.bar is None:
-            kind = Bar if sys.stderr.isatty() else Lines
+            kind = Bar if _has_width() else Lines
             self.bar = kind(num_timesteps, total_timesteps)
 
     def close(self) -> None:
@@ -161,3 +172,25 @@ class ProgressStep(BaseCallback):
 
     def _on_training_end(self) -> None:
         self.bar.advance(self.model)
+
+
+def shows_bar(callbacks: list[BaseCallback]) -> bool:
+    """Whether an SB3 callback asks for a bar."""
+    return any(isinstance(item, ProgressBarCallback) for callback in callbacks for item in walk(callback))
+
+
+def without_bars(callbacks: list[BaseCallback]) -> list[BaseCallback]:
+    """Leaves out SB3's own bars, for which a `StepsProgressBar` stands.
+
+    Args:
+        callbacks: SB3 callbacks; they are not changed.
+
+    Returns:
+        The others. A class of a user's own that is derived from SB3's stays, and so does a bar that hangs on an event.
+    """
+    kept = [callback for callback in callbacks if type(callback) is not ProgressBarCallback]
+    return [_list_without_bars(item) if type(item) is CallbackList and shows_bar([item]) else item for item in kept]
+
+
+def _list_without_bars(callbacks: CallbackList) -> CallbackList:
+    return CallbackList(without_bars(callbacks.callbacks))

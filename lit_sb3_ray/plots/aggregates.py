@@ -49,6 +49,11 @@ class Result:
         return int(self.mean_per_eval.shape[1])
 
     @property
+    def is_finite(self) -> bool:
+        """Whether no evaluation has come to NaN or to something infinite."""
+        return bool(np.isfinite(self.mean_per_eval).all())
+
+    @property
     def mean(self) -> Array:
         """Mean over runs at each evaluation."""
         return _over_runs(self.mean_per_eval)

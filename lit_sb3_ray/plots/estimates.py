@@ -1,30 +1,26 @@
-"""Aggregates with bootstrap intervals, computed by rliable (the extra `plots`): the only module that knows it.
+"""Aggregates with bootstrap intervals, of the figures of rliable (the extra `plots`): the only module that knows it.
 
 Agarwal, Schwarzer, Castro, Courville and Bellemare, "Deep Reinforcement Learning at the Edge of the Statistical Precipice",
-NeurIPS 2021. Runs are drawn again within each environment; scores are matrices of runs x environments.
+NeurIPS 2021. Runs are drawn again within each environment; scores are matrices of runs x environments. Of rliable only the
+figures are taken: what it resamples with is built on `arch`, which pandas 3 breaks, and draws from numpy's global generator.
 """
 
 from __future__ import annotations
 
-import contextlib
-import importlib
-import importlib.util
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lit_sb3_ray.config.problems import missing_package
+from lit_sb3_ray.config.problems import require_package
 from lit_sb3_ray.plots.curves import Curve, Estimate
+from lit_sb3_ray.statistics import bootstrap, interquartile_mean
 
 Array = NDArray[np.float64]
 
 RESAMPLES = 2000
 PAIR_RESAMPLES = 1000
-SEED = 0
 
 METRICS = ("Median", "IQM", "Mean", "Optimality Gap")
 
@@ -35,8 +31,7 @@ def check_rliable() -> None:
     Raises:
         MissingPackageError: rliable is not installed.
     """
-    if importlib.util.find_spec("rliable") is None:
-        raise missing_package("rliable", "aggregating over environments")
+    require_package("rliable", "aggregating over environments")
 
 
 def aggregate_metrics(scores: Mapping[str, Array], confidence: float, *, gap: bool = True) -> dict[str, dict[str, Estimate]]:
@@ -52,26 +47,23 @@ def aggregate_metrics(scores: Mapping[str, Array], confidence: float, *, gap: bo
     """
     from rliable import metrics
 
-    functions = dict(
-        zip(
-            METRICS,
-            (
-                metrics.aggregate_median,
-                metrics.aggregate_iqm,
-                metrics.aggregate_mean,
-                metrics.aggregate_optimality_gap,
-            ),
-            strict=True,
-        )
-    )
-    names = METRICS if gap else METRICS[:-1]
-    values, intervals = _estimate(
-        scores, lambda matrix: np.array([functions[name](matrix) for name in names]), RESAMPLES, confidence
-    )
-    return {
-        name: {key: Estimate(float(values[key][at]), *map(float, intervals[key][:, at])) for key in scores}
-        for at, name in enumerate(names)
+    functions: dict[str, Callable[[Array], float]] = {
+        "Median": metrics.aggregate_median,
+        "IQM": lambda matrix: float(interquartile_mean(matrix.ravel())),
+        "Mean": metrics.aggregate_mean,
+        "Optimality Gap": metrics.aggregate_optimality_gap,
     }
+    names = METRICS if gap else METRICS[:-1]
+
+    def all_of(matrix: Array) -> Array:
+        return np.array([functions[name](matrix) for name in names])
+
+    found: dict[str, dict[str, Estimate]] = {name: {} for name in names}
+    for key, matrix in scores.items():
+        ends = bootstrap(all_of, matrix, resamples=RESAMPLES, confidence=confidence)
+        for name, *figures in zip(names, all_of(matrix), *ends, strict=True):
+            found[name][key] = Estimate(*map(float, figures))
+    return found
 
 
 def performance_profiles(scores: Mapping[str, Array], thresholds: Array, confidence: float) -> list[Curve]:
@@ -85,17 +77,7 @@ def performance_profiles(scores: Mapping[str, Array], thresholds: Array, confide
     Returns:
         A curve with a band by key.
     """
-    library = _library()
-    with _fixed_seed():
-        # rliable's own function of the scores is this one, slowly.
-        values, intervals = library.create_performance_profile(
-            dict(scores),
-            thresholds,
-            custom_profile_func=_profile,
-            reps=RESAMPLES,
-            confidence_interval_size=confidence,
-        )
-    return [Curve(key, thresholds, values[key], intervals[key][0], intervals[key][1]) for key in scores]
+    return _curves(scores, thresholds, lambda matrix: (matrix[..., None] > thresholds).mean(axis=(0, 1)), confidence)
 
 
 def probabilities_of_improvement(scores: Mapping[str, Array], confidence: float) -> dict[str, Estimate]:
@@ -108,11 +90,14 @@ def probabilities_of_improvement(scores: Mapping[str, Array], confidence: float)
     Returns:
         Estimate by pair, written `first > second`.
     """
-    from rliable import metrics
+    from rliable.metrics import probability_of_improvement
 
-    pairs = {f"{first} > {second}": (scores[first], scores[second]) for first, second in combinations(scores, 2)}
-    values, intervals = _estimate(pairs, metrics.probability_of_improvement, PAIR_RESAMPLES, confidence)
-    return {pair: Estimate(float(values[pair]), *map(float, np.ravel(intervals[pair]))) for pair in pairs}
+    found = {}
+    for first, second in combinations(scores, 2):
+        pair = scores[first], scores[second]
+        ends = bootstrap(probability_of_improvement, *pair, resamples=PAIR_RESAMPLES, confidence=confidence)
+        found[f"{first} > {second}"] = Estimate(float(probability_of_improvement(*pair)), *map(float, ends))
+    return found
 
 
 def sample_efficiency(scores: Mapping[str, Array], positions: Array, confidence: float) -> list[Curve]:
@@ -126,56 +111,11 @@ def sample_efficiency(scores: Mapping[str, Array], positions: Array, confidence:
     Returns:
         A curve with a band by key.
     """
-    from rliable import metrics
-
-    def iqm(cube: Array) -> Array:
-        return np.array([metrics.aggregate_iqm(cube[..., at]) for at in range(cube.shape[-1])])
-
-    values, intervals = _estimate(scores, iqm, RESAMPLES, confidence)
-    return [Curve(key, positions, values[key], intervals[key][0], intervals[key][1]) for key in scores]
+    return _curves(scores, positions, lambda cube: interquartile_mean(cube.reshape(-1, cube.shape[-1]).T), confidence)
 
 
-def _estimate(
-    scores: Mapping[str, Array | Sequence[Array]], function: Callable[..., Any], reps: int, confidence: float
-) -> tuple[Any, Any]:
-    library = _library()
-    with _fixed_seed():
-        estimates: tuple[Any, Any] = library.get_interval_estimates(
-            dict(scores), function, reps=reps, confidence_interval_size=confidence
-        )
-    return estimates
-
-
-def _library() -> Any:
-    """Imports what rliable resamples with, which is built on a part of `arch`.
-
-    All of `arch` up to 7.2 cannot be imported beside pandas 3, because of its volatility models; that part can.
-    """
-    with contextlib.suppress(ImportError, TypeError):
-        return importlib.import_module("rliable.library")
-    spec = importlib.util.find_spec("arch")
-    if spec is None:
-        raise missing_package("arch", "aggregating over environments")
-    # The package without what its __init__ imports: just where its modules are.
-    sys.modules["arch"] = importlib.util.module_from_spec(spec)
-    try:
-        return importlib.import_module("rliable.library")
-    finally:
-        # Whoever imports it later shall get the whole, or its error.
-        del sys.modules["arch"]
-
-
-def _profile(scores: Array, thresholds: Array) -> Array:
-    part: Array = (scores[..., None] > thresholds).mean(axis=(0, 1))
-    return part
-
-
-@contextlib.contextmanager
-def _fixed_seed() -> Iterator[None]:
-    """Gives the same intervals each time: rliable draws from numpy's global generator, whatever state it is handed."""
-    before = np.random.get_state()
-    np.random.seed(SEED)
-    try:
-        yield
-    finally:
-        np.random.set_state(before)
+def _curves(scores: Mapping[str, Array], positions: Array, figure: Callable[[Array], Array], confidence: float) -> list[Curve]:
+    return [
+        Curve(key, positions, figure(values), *bootstrap(figure, values, resamples=RESAMPLES, confidence=confidence))
+        for key, values in scores.items()
+    ]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from zipfile import is_zipfile
 
 import numpy as np
+from numpy.lib.npyio import NpzFile
 from numpy.typing import NDArray
 
 from lit_sb3_ray.errors import ConfigError, unknown
@@ -42,6 +46,26 @@ class Evaluations:
         return Evaluations(timesteps, self.values[nearest])
 
 
+@contextmanager
+def open_arrays(path: Path) -> Iterator[NpzFile]:
+    """Opens an archive of numpy's, and unpickles nothing in it.
+
+    Args:
+        path: The `.npz` file.
+
+    Yields:
+        Its arrays.
+
+    Raises:
+        ValueError: It is something else. numpy would speak of pickles, and of how to read them all the same.
+        OSError: It cannot be read.
+    """
+    if not is_zipfile(path):
+        raise ValueError("it is no archive of numpy's")
+    with np.load(path, allow_pickle=False) as file:
+        yield file
+
+
 def read_evaluations(run: Path, key: str = "results") -> Evaluations:
     """Reads the evaluations of a run.
 
@@ -58,7 +82,7 @@ def read_evaluations(run: Path, key: str = "results") -> Evaluations:
     path = run / "evaluations.npz"
     if not path.is_file():
         raise ConfigError(f"{run} has no evaluations.npz")
-    with refusing(f"{path} is damaged"), np.load(path, allow_pickle=False) as file:
+    with refusing(f"{path} is damaged"), open_arrays(path) as file:
         if key not in file.files:
             raise unknown("key", key, (name for name in file.files if name != TIMESTEPS), str(path))
         timesteps = np.asarray(file[TIMESTEPS], dtype=np.float64).reshape(-1)
@@ -67,6 +91,6 @@ def read_evaluations(run: Path, key: str = "results") -> Evaluations:
             raise ConfigError(f"{path} holds no evaluation yet")
         if len(values) != len(timesteps) or not values.size:
             raise ValueError(f"it has {len(timesteps)} timesteps and {key} of the shape {values.shape}")
-        if (np.diff(timesteps) < 0).any():
+        if not (np.isfinite(timesteps).all() and (np.diff(timesteps) >= 0).all()):
             raise ValueError("its timesteps do not rise")
     return Evaluations(timesteps, values.reshape(len(timesteps), -1))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import logging
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -72,7 +73,16 @@ def read_episodes(run: Path) -> Episodes:
     paths = sorted(run.glob("*monitor.csv"))
     if not paths:
         raise ConfigError(f"{run} has no monitor file (*.monitor.csv)")
-    files = [file for path in paths if (file := _read(path)) is not None]
+    files, problems = [], []
+    for path in paths:
+        try:
+            files.append(_read(path))
+        except ConfigError as error:
+            problems.append(error)
+    if problems and not any(len(file.rows) for file in files):
+        raise problems[0]
+    for problem in problems:
+        logger.warning("%s: left out", problem)
     if not any(len(file.rows) for file in files):
         raise ConfigError(f"{run} has no finished episode in its monitor files")
     first = min(file.start for file in files)
@@ -85,16 +95,19 @@ def read_episodes(run: Path) -> Episodes:
     return Episodes(returns, lengths, seconds[order], successes)
 
 
-def _read(path: Path) -> _File | None:
-    """Reads one file as far as it is sound; None when not even its first lines are."""
+def _read(path: Path) -> _File:
+    """Reads one file as far as it is sound.
+
+    Raises:
+        ConfigError: Not even its first lines are.
+    """
     try:
         with path.open(newline="", encoding="utf-8", errors="replace") as file:
             start, columns = _head(file)
             rows = _rows(file, columns, path)
     except (OSError, ValueError, csv.Error) as error:
         reason = error.strerror if isinstance(error, OSError) else error
-        logger.warning("%s is left out: %s", path, reason)
-        return None
+        raise ConfigError(f"{path} is damaged: {reason}") from error
     width = len(_NEEDED) + (_SUCCESS in columns)
     return _File(start, columns, np.array(rows, dtype=np.float64).reshape(-1, width))
 
@@ -110,8 +123,10 @@ def _head(file: IO[str]) -> tuple[float, tuple[str, ...]]:
         raise ValueError("it is empty")
     try:
         start = float(json.loads(first.removeprefix("#"))["t_start"])
-    except (ValueError, TypeError, LookupError):
+    except (ValueError, TypeError, LookupError, RecursionError):
         raise ValueError("its first line is not that of a monitor file") from None
+    if not math.isfinite(start):
+        raise ValueError(f"its t_start is {start}")
     columns = tuple(next(csv.reader([file.readline()]), ()))
     missing = [name for name in _NEEDED if name not in columns]
     if missing:
@@ -120,7 +135,11 @@ def _head(file: IO[str]) -> tuple[float, tuple[str, ...]]:
 
 
 def _rows(file: IO[str], columns: Sequence[str], path: Path) -> list[list[float]]:
-    """The rows up to the first that is damaged."""
+    """The rows up to the first that is damaged.
+
+    Raises:
+        ValueError: That is the first of all.
+    """
     wanted = [columns.index(name) for name in (*_NEEDED, _SUCCESS) if name in columns]
     rows: list[list[float]] = []
     for number, row in enumerate(csv.reader(file), start=3):
@@ -131,6 +150,8 @@ def _rows(file: IO[str], columns: Sequence[str], path: Path) -> list[list[float]
                 raise ValueError
             rows.append([_TRUTHS[word] if word in _TRUTHS else float(word) for word in (row[index] for index in wanted)])
         except ValueError:
+            if not rows:
+                raise ValueError(f"line {number} is no episode's") from None
             logger.warning("%s is damaged at line %d: only what stands before it is read", path, number)
             break
     return rows

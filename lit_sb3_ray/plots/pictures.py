@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import shutil
@@ -11,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lit_sb3_ray.config.problems import missing_package
+from lit_sb3_ray.config.problems import require_matplotlib
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.experiment.run_folder import check_writable, replace_file
 from lit_sb3_ray.lit.refusals import refusing
@@ -29,6 +28,10 @@ LEGEND_PLACES = (
 )
 
 _DPI = 120
+# Inches in which there is room for anything at all.
+_LEAST = 0.5
+# Of a larger picture matplotlib would fill gigabytes, if anything.
+_MAX_PIXELS = 10**8
 # A legend above this many names is written smaller.
 _MANY_NAMES = 8
 
@@ -54,12 +57,15 @@ class Style:
 
         Raises:
             MissingPackageError: matplotlib is not installed.
-            ConfigError: There is no such place for a legend, or no LaTeX.
+            ConfigError: There is no such place for a legend, no LaTeX, or hardly any picture.
         """
-        if importlib.util.find_spec("matplotlib") is None:
-            raise missing_package("matplotlib", "drawing pictures")
+        require_matplotlib()
         if self.legend_loc not in LEGEND_PLACES:
             raise unknown("place of a legend", self.legend_loc, LEGEND_PLACES, "--legend-loc")
+        if min(self.figsize) < _LEAST:
+            raise ConfigError(
+                f"--figsize {self.figsize[0]:g} {self.figsize[1]:g}: {_LEAST:g} inches at least, in both directions"
+            )
         absent = [program for program in ("latex", "dvipng") if shutil.which(program) is None] if self.latex else []
         if absent:
             raise ConfigError(f"--latex needs a LaTeX installation: there is no program {' and no program '.join(absent)}")
@@ -153,14 +159,20 @@ def write_picture(path: Path, style: Style, draw: Callable[[Figure], None]) -> P
         The file.
 
     Raises:
-        ConfigError: It cannot be drawn, such as for bad LaTeX, or not be written.
+        ConfigError: It cannot be drawn, such as for bad LaTeX or a size in pixels, or not be written.
     """
     import matplotlib
     from matplotlib.figure import Figure
 
-    if path.is_dir():
-        raise ConfigError(f"{path} cannot be drawn: it is a folder")
+    width, height = style.figsize
+    if path.suffix == ".png" and width * height * _DPI**2 > _MAX_PIXELS:
+        raise ConfigError(
+            f"{path} cannot be drawn: {width:g} x {height:g} inches would be {width * _DPI:,.0f} x {height * _DPI:,.0f} "
+            "pixels; give a smaller --figsize, or --format svg or pdf"
+        )
     with refusing(f"{path} cannot be drawn"), matplotlib.rc_context(_settings(style)):
+        if path.is_dir():
+            raise ConfigError(f"{path} cannot be drawn: it is a folder")
         picture = Figure(figsize=style.figsize, layout="constrained")
         draw(picture)
         form = path.suffix[1:]

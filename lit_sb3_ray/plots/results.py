@@ -10,7 +10,7 @@ from pathlib import Path
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.plots.aggregates import Limits, Result, aggregate
 from lit_sb3_ray.plots.evaluations import Evaluations, read_evaluations
-from lit_sb3_ray.plots.runs import check_runs, find_runs, nearest
+from lit_sb3_ray.plots.runs import check_runs, find_runs, nearest, nothing_to
 
 logger = logging.getLogger(__name__)
 
@@ -82,10 +82,10 @@ def gather(
                         found[f"{algo.upper()}-{label}"] = aggregate(runs, limits)
                 except ConfigError as error:
                     problems.append(str(error))
-    for problem in problems:
-        logger.warning("%s", problem)
     if not any(environments.values()):
-        raise ConfigError(f"there is nothing to compare: {problems[0]}")
+        raise nothing_to("compare", problems)
+    for problem in problems:
+        logger.warning("%s: left out", problem)
     return Results(metric, False, environments)
 
 
@@ -139,7 +139,7 @@ def _read(folder: Path, algo: str, env_id: str, metric: str, problems: list[str]
         try:
             runs[str(run.path)] = read_evaluations(run.path, metric)
         except ConfigError as error:
-            problems.append(f"{error}: left out")
+            problems.append(str(error))
     return runs
 
 

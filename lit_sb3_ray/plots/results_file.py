@@ -17,13 +17,15 @@ import numpy as np
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.lit.refusals import refusing
 from lit_sb3_ray.plots.aggregates import Result
+from lit_sb3_ray.plots.evaluations import open_arrays
+from lit_sb3_ray.plots.peer_results import SUFFIXES as PICKLES
+from lit_sb3_ray.plots.peer_results import is_pickle, read_peer_results, result_of
 from lit_sb3_ray.plots.results import Results
 
 SUFFIX = ".npz"
 FORMAT = "lit_sb3_ray results 1"
 
 _INDEX = "index"
-_PICKLES = (".pkl", ".pickle")
 
 
 def write_results(results: Results, path: Path) -> None:
@@ -50,18 +52,24 @@ def write_results(results: Results, path: Path) -> None:
 
 
 def read_results(name: str, flag: str) -> Results:
-    """Reads a results file.
+    """Reads a results file, this package's or rl_zoo3's.
 
     Args:
-        name: Its path, with or without `.npz`.
+        name: Its path, with or without `.npz` or `.pkl`.
         flag: The flag it was given to, for the message.
 
     Raises:
-        ConfigError: There is no such file, it is a pickle (rl_zoo3's), it is damaged, or none of these files.
+        ConfigError: There is no such file, it is damaged, or none of these files; or a pickle that would run something.
     """
     path = _find(name, flag)
-    with refusing(f"{flag} {path} is no results file of all-plots"), np.load(path, allow_pickle=False) as file:
-        if not isinstance(file, np.lib.npyio.NpzFile) or _INDEX not in file.files:
+    with refusing(f"{flag} {path} cannot be read"):
+        peers = is_pickle(path)
+    return read_peer_results(path, flag) if peers else _read(path, flag)
+
+
+def _read(path: Path, flag: str) -> Results:
+    with refusing(f"{flag} {path} is no results file of all-plots"), open_arrays(path) as file:
+        if _INDEX not in file.files:
             raise ConfigError(f"{flag} {path} is no results file of all-plots: it has no index")
         index = json.loads(str(file[_INDEX]))
         if index["format"] != FORMAT:
@@ -73,18 +81,12 @@ def read_results(name: str, flag: str) -> Results:
 
 
 def _find(name: str, flag: str) -> Path:
-    path = Path(name)
-    if not path.is_file() and path.suffix != SUFFIX:
-        path = Path(f"{name}{SUFFIX}")
-    pickles = [Path(name)] if Path(name).suffix in _PICKLES else [Path(f"{name}{suffix}") for suffix in _PICKLES]
-    if Path(name).suffix in _PICKLES or (not path.is_file() and any(pickle.is_file() for pickle in pickles)):
-        raise ConfigError(
-            f"{flag} {pickles[0]} is a pickle, and reading one may run anything: make the file again from the runs, which "
-            f"may be rl_zoo3's, with `lit-sb3-ray all-plots ... -o {pickles[0].with_suffix('')}`"
-        )
-    if not path.is_file():
-        raise ConfigError(f"{flag} {name!r}: there is no such file; all-plots -o writes one")
-    return path
+    for path in (Path(name), *(Path(f"{name}{suffix}") for suffix in (SUFFIX, *PICKLES))):
+        if path.is_file():
+            return path
+    if name and Path(name).is_dir():
+        raise ConfigError(f"{flag} {name!r} is a folder: name a file that all-plots -o has written")
+    raise ConfigError(f"{flag} {name!r}: there is no such file; all-plots -o writes one")
 
 
 def _arrays(result: Result) -> dict[str, Any]:
@@ -99,10 +101,7 @@ def _arrays(result: Result) -> dict[str, Any]:
 
 
 def _result(file: Any, env: str, key: str) -> Result:
-    timesteps, means = (np.asarray(file[_name(env, key, name)], np.float64) for name in ("timesteps", "mean_per_eval"))
-    if timesteps.ndim != 1 or means.ndim != 2 or len(means) != len(timesteps) or not means.size:
-        raise ValueError(f"{key} in {env} has timesteps of the shape {timesteps.shape} and means of {means.shape}")
-    return Result(timesteps, means)
+    return result_of({name: file[_name(env, key, name)] for name in ("timesteps", "mean_per_eval")}, f"{key} in {env}")
 
 
 def _name(env: str, key: str, name: str) -> str:

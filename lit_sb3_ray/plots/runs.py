@@ -82,6 +82,17 @@ def nearest(kind: str, name: str, known: Iterable[str], where: str) -> ConfigErr
     return ConfigError(f"{where}: there is no {kind} {name!r}: {_hint(name, known)}")
 
 
+def nothing_to(do: str, problems: Sequence[str]) -> ConfigError:
+    """Builds the error for runs none of which can be shown.
+
+    Args:
+        do: What cannot be done with any of them.
+        problems: Why not, a line a run; at least one.
+    """
+    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    return ConfigError(f"there is nothing to {do}: {problems[0]}{more}")
+
+
 def _environments(home: Path) -> list[str]:
     """The environments, as folders spell them, of which an algorithm's folder holds runs."""
     if not home.is_dir():

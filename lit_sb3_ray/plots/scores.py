@@ -53,8 +53,8 @@ class Scores:
 def score_matrices(results: Results, ranges: Mapping[str, ScoreRange]) -> Scores:
     """Makes matrices of results.
 
-    Keys without a result in some environment are left out, and told by a warning; so are environments whose scores are not
-    brought to one scale, if there are others.
+    Keys without a result in some environment, or with one that is not finite, are left out, and told by a warning; so are
+    environments whose scores are not brought to one scale, if there are others.
 
     Args:
         results: The results.
@@ -64,15 +64,23 @@ def score_matrices(results: Results, ranges: Mapping[str, ScoreRange]) -> Scores
         ConfigError: No key has results in all environments.
     """
     environments = [env for env, found in results.environments.items() if found]
-    complete = {}
+    complete, problems = {}, []
     for key in results.keys:
         missing = [env for env in environments if key not in results.environments[env]]
+        diverged = [env for env in environments if env not in missing and not results.environments[env][key].is_finite]
         if missing:
-            logger.warning("%s is left out of the aggregates: it has no result in %s", key, ", ".join(missing))
+            problems.append(f"{key} has no result in {', '.join(missing)}")
+        elif diverged:
+            problems.append(f"{key} has results in {', '.join(diverged)} that are not finite")
         else:
             complete[key] = [results.environments[env][key] for env in environments]
     if not complete:
-        raise ConfigError("aggregates need results in every environment, and no key has them: leave some out with --skip-envs")
+        raise ConfigError(
+            f"aggregates need finite results in every environment, and no key has them: {problems[0]}; leave some out with "
+            "--skip-envs"
+        )
+    for problem in problems:
+        logger.warning("%s: left out of the aggregates", problem)
     raw = [env for env in environments if env not in ranges]
     if raw and len(environments) > 1:
         logger.warning(

@@ -14,6 +14,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.plots.curves import Array, Curve
 from lit_sb3_ray.plots.monitor_files import Episodes, read_episodes
+from lit_sb3_ray.plots.runs import nothing_to
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +68,10 @@ def training_curves(runs: Sequence[Path], view: View) -> list[Curve]:
             curves.append(training_curve(read_episodes(run), run.name, view))
         except ConfigError as error:
             problems.append(str(error))
-            logger.warning("%s: not drawn", error)
     if not curves:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        raise ConfigError(f"there is nothing to draw: {problems[0]}{more}")
+        raise nothing_to("draw", problems)
+    for problem in problems:
+        logger.warning("%s: not drawn", problem)
     return curves
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import ray
-from ray._private.services import find_bootstrap_address, get_ray_address_from_environment
+from ray._private.services import find_bootstrap_address, find_node_ids, get_ray_address_from_environment
 from ray.exceptions import AuthenticationError, RuntimeEnvSetupError
 
 from lit_sb3_ray.errors import ConfigError
@@ -25,6 +25,9 @@ _AGAIN_S = 0.2
 # How a client of gRPC greets a server: the preface of HTTP/2 and an empty frame of settings. It is answered by such a frame.
 _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
 _SETTINGS_FRAME = 4
+_CHECK_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
+_ON_A_NODE = "run the command on one of its nodes, send it there by `ray submit` or `ray job submit`, or join by `ray start`"
+_OFF = ("", "0", "false", "False")  # how a switch of Ray's is off
 
 _DEFAULT = RaySettings()
 
@@ -44,6 +47,10 @@ class Cluster:
     told: str
     remedy: str = f"give another, or start a Ray of its own by --ray-address {LOCAL}"
     is_found: bool = False
+
+
+class _NoNodeHereError(Exception):
+    """A cluster has no node on this machine."""
 
 
 class _Connection:
@@ -149,6 +156,10 @@ def _await_answer(cluster: Cluster) -> None:
     while True:
         try:
             _greet(cluster.address, max(_AGAIN_S, deadline - time.monotonic()))
+            _look_at(cluster.address, max(_AGAIN_S, deadline - time.monotonic()))
+        except _NoNodeHereError as error:
+            if time.monotonic() + _AGAIN_S > deadline:
+                raise ConfigError(f"{cluster.told} {error}: {_ON_A_NODE}") from error
         except OSError as error:
             if time.monotonic() + _AGAIN_S > deadline or isinstance(error, socket.gaierror):
                 raise ConfigError(f"{cluster.told} does not answer ({_reason(error)}): {cluster.remedy}") from error
@@ -165,13 +176,44 @@ def _greet(address: str, seconds: float) -> None:
     """
     host, _, port = address.rpartition(":")
     with socket.create_connection((host.strip("[]"), int(port)), timeout=seconds) as connection:
-        if os.environ.get("RAY_USE_TLS", "0") not in ("", "0", "false", "False"):
+        if os.environ.get("RAY_USE_TLS", "0") not in _OFF:
             return
         connection.settimeout(seconds)
         connection.sendall(_GREETING)
         answer = connection.recv(9)
         if len(answer) < 4 or answer[3] != _SETTINGS_FRAME:
             raise ConnectionError("what listens there is no Ray")
+
+
+def _look_at(address: str, seconds: float) -> None:
+    """Asks whether a server of gRPC is the head of a cluster that has a node on this machine, as Ray needs of a driver.
+
+    Ray itself would ask for half a minute or more, and complain in many lines. With TLS or a token, that is left to it.
+
+    Raises:
+        OSError: It is no head, or does not say anything.
+        _NoNodeHereError: The cluster has no node here.
+    """
+    import grpc  # type: ignore[import-untyped]
+    from ray.core.generated.gcs_service_pb2 import CheckAliveReply, CheckAliveRequest  # type: ignore[attr-defined]
+
+    if os.environ.get("RAY_USE_TLS", "0") not in _OFF:
+        return
+    nodes = [ray.NodeID.from_hex(node).binary() for node in find_node_ids()]  # type: ignore[no-untyped-call]
+    with grpc.insecure_channel(address, options=(("grpc.enable_http_proxy", 0),)) as channel:
+        ask = channel.unary_unary(_CHECK_ALIVE, CheckAliveRequest.SerializeToString, CheckAliveReply.FromString)
+        try:
+            answer = ask(CheckAliveRequest(node_ids=nodes), timeout=seconds)
+        except grpc.RpcError as error:
+            code = error.code()
+            if code in (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED):
+                return
+            if code is grpc.StatusCode.DEADLINE_EXCEEDED:
+                raise TimeoutError from error
+            what = "is no head of a Ray cluster" if code is grpc.StatusCode.UNIMPLEMENTED else f"breaks off, {code.name}"
+            raise ConnectionError(f"what listens there {what}") from error
+    if not any(answer.raylet_alive):
+        raise _NoNodeHereError("has no node on this machine")
 
 
 def _reason(error: OSError) -> str:

@@ -58,7 +58,9 @@ def tell(metric: Metric, value: float, **labels: str) -> None:
     """
     if not is_connected():
         return
-    tags = {"run": Run.name, **labels} if "run" in metric.labels else labels
+    named = {"run": Run.name, **labels} if "run" in metric.labels else labels
+    # Ray takes no other letters.
+    tags = {label: text.encode("ascii", "backslashreplace").decode() for label, text in named.items()}
     made = _made(metric)
     if metric.kind == "gauge":
         made.set(value, tags)  # type: ignore[union-attr]

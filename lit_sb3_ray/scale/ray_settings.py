@@ -49,6 +49,7 @@ class RaySettings:
         Raises:
             ConfigError: An address of the wrong kind, a number below its least, or a path that is not there.
         """
+        self._check_types()
         check_address(self.address, "--ray-address")
         for name, least in _OWN.items():
             value = getattr(self, name)
@@ -63,6 +64,22 @@ class RaySettings:
                 raise ConfigError(f"--env-vars {name!r} is no name of an environment variable: give NAME=VALUE")
         if self.address not in ("", LOCAL):
             self.check_running(f"the cluster of --ray-address {self.address}")
+
+    def _check_types(self) -> None:
+        for name in ("address", "working_dir"):
+            if not isinstance(getattr(self, name), str):
+                raise ConfigError(f"{name} of Ray must be a string, not {getattr(self, name)!r}")
+        for name in _OWN:
+            value = getattr(self, name)
+            if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+                raise ConfigError(f"{name} of Ray must be a whole number or None, not {value!r}")
+        if not isinstance(self.py_modules, tuple) or not all(isinstance(path, str) for path in self.py_modules):
+            raise ConfigError(f"py_modules of Ray must be a tuple of paths, not {self.py_modules!r}")
+        pairs = self.env_vars if isinstance(self.env_vars, tuple) else (None,)
+        if not all(
+            isinstance(pair, tuple) and len(pair) == 2 and all(isinstance(word, str) for word in pair) for pair in pairs
+        ):
+            raise ConfigError(f"env_vars of Ray must be a tuple of names and values, not {self.env_vars!r}")
 
     @property
     def own(self) -> dict[str, Any]:

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 COPIES = 2
 # SB3's default.
 BUFFER_SIZE = 1_000_000
+# Reward, end and time limit of a row, in bytes.
+REST_OF_ROW = 12
 # Networks, optimizers and statistics; a large convolutional one has so much.
 MODEL_BYTES = 50 * 2**20
 
@@ -57,7 +59,7 @@ def checkpoint_bytes(manager: ExperimentManager) -> int:
         observation, action = _bytes_of(env.observation_space), _bytes_of(env.action_space)
     finally:
         env.close()
-    return MODEL_BYTES + rows * (2 * observation + action + 8)
+    return MODEL_BYTES + rows * (2 * observation + action + REST_OF_ROW)
 
 
 def _bytes_of(space: spaces.Space[Any]) -> int:

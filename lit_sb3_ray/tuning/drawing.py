@@ -9,7 +9,7 @@ from stable_baselines3.her import HerReplayBuffer
 from lit_sb3_ray.config.plain import to_plain
 from lit_sb3_ray.experiment.entries import file_entry
 from lit_sb3_ray.tuning.reports.report import best_entry
-from lit_sb3_ray.tuning.rows import HYPERPARAMS, SEED, WARM_START
+from lit_sb3_ray.tuning.rows import HYPERPARAMS, SEED, TRAINED, WARM_START
 from lit_sb3_ray.tuning.schedule.population import MemberSpace
 from lit_sb3_ray.tuning.space.search_space import SearchSpace, find_space
 
@@ -58,6 +58,8 @@ def draw(manager: ExperimentManager, space: SearchSpace | MemberSpace, trial: Tr
         hyperparams = space.hyperparams(trial.params)
     elif not trial.user_attrs.get(WARM_START):
         hyperparams = space.hyperparams(trial.params, manager.entry(), manager.custom_hyperparams, manager.given_n_envs)
+    else:
+        trial.set_user_attr(TRAINED, space.stated(trial.params, best_entry(manager, {}), manager.given_n_envs))
     trial.set_user_attr(HYPERPARAMS, to_plain(best_entry(manager, hyperparams)))
     trial.set_user_attr(SEED, manager.seed)
     for name in SHOWN:

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 LEASE_S = 60.0
 RENEW_EVERY_S = 5.0
+# How long the first of several that enter in the same moment waits for the others to leave.
+RIVAL_PATIENCE_S = 5.0
+RIVAL_LOOK_S = 0.1
 _PREFIX = "driver:"
 _STOP = "stop_requested"
 
@@ -39,6 +42,7 @@ class Driver:
         started: When it began, in seconds since 1970.
         renewed: When it last renewed its entry.
         ended: When it left in good order; None while it has not.
+        joined: Whether it has come to work beside others.
     """
 
     id: str
@@ -48,6 +52,7 @@ class Driver:
     started: float
     renewed: float
     ended: float | None = None
+    joined: bool = False
 
     @property
     def alive(self) -> bool:
@@ -55,6 +60,11 @@ class Driver:
         if self.ended is not None or time.time() - self.renewed > LEASE_S:
             return False
         return self.host != socket.gethostname() or _is_running(self.pid)
+
+    @property
+    def worker(self) -> int:
+        """A number that no other driver of the study has; several that join in the same moment count as many before them."""
+        return int(self.id, 16) if self.joined else self.number
 
     def told(self) -> str:
         """Says who it is, for messages."""
@@ -64,16 +74,27 @@ class Driver:
 class Lease:
     """This process's own entry."""
 
-    def __init__(self, study: Study, number: int) -> None:
+    def __init__(self, study: Study, number: int, joined: bool = False) -> None:
         now = time.time()
         self.study = study
-        self.driver = Driver(secrets.token_hex(4), number, socket.gethostname(), os.getpid(), now, now)
+        self._successor: Driver | None = None
+        self.driver = Driver(secrets.token_hex(4), number, socket.gethostname(), os.getpid(), now, now, joined=joined)
         self._write()
 
     def renew(self) -> None:
-        """Renews the entry if it is time."""
-        if time.time() - self.driver.renewed > RENEW_EVERY_S:
+        """Renews the entry if it is time; one that has a successor stays as it is."""
+        if self.successor() is None and time.time() - self.driver.renewed > RENEW_EVERY_S:
             self._write()
+
+    def successor(self) -> Driver | None:
+        """Finds the driver that has taken over what this one was working on, once this one has been silent for too long.
+
+        A process that was stopped for a while, with its machine or by itself, does not know it.
+        """
+        if self._successor is None and time.time() - self.driver.renewed > LEASE_S:
+            later = [each for each in drivers_of(self.study) if each.started > self.driver.renewed and not each.joined]
+            self._successor = later[0] if later else None
+        return self._successor
 
     def stop_is_requested(self) -> bool:
         """Whether somebody has asked, since this driver began, that the study ends."""
@@ -112,7 +133,28 @@ def enter(study: Study, entrance: Entrance, where: str) -> Lease:
         ConfigError: The study exists, or is worked on, and this was not asked for.
     """
     check_entrance(study, entrance, where)
-    return Lease(study, len(drivers_of(study)))
+    lease = Lease(study, len(drivers_of(study)), joined=entrance == "join")
+    rival = _rival(lease)
+    if rival is not None:
+        lease.end()
+        raise ConfigError(f"{where} is worked on by {rival.told()}, which came in the same moment: --join works beside it")
+    return lease
+
+
+def _rival(lease: Lease) -> Driver | None:
+    """Finds a driver that has entered in the same moment and stays; of several that see each other the first one stays."""
+    own = lease.driver
+    deadline = time.monotonic() + RIVAL_PATIENCE_S
+    while not own.joined:
+        others = [driver for driver in drivers_of(lease.study) if driver.alive and not driver.joined and driver.id != own.id]
+        if not others:
+            break
+        first = min(others, key=lambda driver: (driver.started, driver.id))
+        if (first.started, first.id) < (own.started, own.id) or time.monotonic() > deadline:
+            return first
+        # It sees this driver, too, and leaves; or it was in before this one had written its entry.
+        time.sleep(RIVAL_LOOK_S)
+    return None
 
 
 def check_entrance(study: Study, entrance: Entrance, where: str) -> None:

@@ -43,3 +43,13 @@ class ActorsEnd:
     def _kill(self) -> None:
         for actor in self._actors:
             ray.kill(actor)
+
+
+def release(controller: TuneController | None) -> None:
+    """Ends all actors of a study that has been broken off by an error, and frees what is reserved for them; Tune would not.
+
+    Args:
+        controller: Tune's; None when it has begun no trial.
+    """
+    if controller is not None:
+        controller._actor_manager.cleanup()  # type: ignore[no-untyped-call]

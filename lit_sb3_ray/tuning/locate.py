@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lit_sb3_ray.errors import ConfigError, unknown
-from lit_sb3_ray.tuning.storage import JOURNAL, SQLITE, load_study
+from lit_sb3_ray.tuning.storage import DATABASES, JOURNAL, SQLITE, load_study
 from lit_sb3_ray.tuning.study_folder import SETTINGS, read_study
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def locate_study(where: str | None, storage: str | None = None, name: str | None
     if not file.is_file():
         raise _not_there(path)
     if file.name != SETTINGS:
-        hint = f"; is it {SQLITE}{where}?" if file.suffix in (".db", ".sqlite", ".sqlite3") else ""
+        hint = f"; is it {SQLITE}{where}?" if file.suffix in DATABASES else ""
         raise ConfigError(f"{where!r} is no study: a folder with {SETTINGS}, a journal (.log) or a storage's URL is{hint}")
     written, called, _ = read_study(file)
     return FoundStudy(load_study(written, name or called), file.parent)

@@ -6,6 +6,7 @@ import logging
 from pathlib import Path
 
 from lit_sb3_ray.scale.remote_folder import is_url, one_line, open_url, url_of
+from lit_sb3_ray.tuning.study_folder import file_name
 
 logger = logging.getLogger(__name__)
 
@@ -29,7 +30,7 @@ def keep_copy(folder: Path, storage_path: str, study_name: str) -> str | None:
     from pyarrow.fs import LocalFileSystem, copy_files  # type: ignore[import-untyped]
 
     system, root = open_url(storage_path, "--storage-path")
-    target = f"{root}/{study_name}/{COPY}"
+    target = f"{root}/{file_name(study_name)}/{COPY}"
     url = url_of(target, root, storage_path)
     try:
         system.create_dir(target, recursive=True)

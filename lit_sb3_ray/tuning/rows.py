@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
@@ -20,6 +20,7 @@ DRIVER = "driver"
 FOLDER, CHECKPOINT = "folder", "checkpoint"
 CONTINUES = "continues"
 WARM_START = "warm_start"
+TRAINED = "trained"
 SURPLUS = "surplus"
 
 FAIL = "FAIL"
@@ -48,6 +49,16 @@ def each_once(rows: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     return [row for row in rows if row.state.name != FAIL or not (row.number in continued or SURPLUS in row.user_attrs)]
 
 
+def trained(row: FrozenTrial | Trial) -> dict[str, Any]:
+    """What a trial has trained with, by the names of the search space.
+
+    That is what it has drawn; the trial of a warm start has the file's own hyperparameters, and in its row the point of the
+    space that is nearest to them. What the file does not say is left out.
+    """
+    values = row.user_attrs.get(TRAINED)
+    return dict(values) if isinstance(values, Mapping) else dict(row.params)
+
+
 def to_continue(rows: Iterable[FrozenTrial]) -> list[FrozenTrial]:
     """Finds the rows that were broken off and that no other row goes on with."""
     return [row for row in each_once(rows) if is_broken_off(row) and row.params]
@@ -60,9 +71,18 @@ def break_off(study: Study, row: FrozenTrial) -> None:
     study.tell(row.number, state=TrialState.FAIL)
 
 
-def enqueue_continuation(study: Study, row: FrozenTrial) -> None:
-    """Puts a broken-off row back into the queue, with what it had drawn and reached."""
+def enqueue_continuation(study: Study, row: FrozenTrial, moved: Mapping[str, str] | None = None) -> None:
+    """Puts a broken-off row back into the queue, with what it had drawn and reached.
+
+    Args:
+        study: The study.
+        row: The row.
+        moved: Folders that its checkpoint may lie in, and where these are now.
+    """
     kept = {key: value for key, value in row.user_attrs.items() if key not in (DRIVER, CONTINUES, FOLDER)}
+    for before, now in (moved or {}).items():
+        if CHECKPOINT in kept and kept[CHECKPOINT]["path"].startswith(f"{before}/"):
+            kept[CHECKPOINT] = {**kept[CHECKPOINT], "path": now + kept[CHECKPOINT]["path"].removeprefix(before)}
     study.enqueue_trial(row.params, user_attrs={**kept, CONTINUES: row.number})
 
 

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from os.path import abspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,28 +14,21 @@ from ray import tune
 from rich.console import Console
 
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.experiment.stepping import env_actor_cpus, env_actors
 from lit_sb3_ray.lit.quiet import quieter
-from lit_sb3_ray.scale.autoscaling import may_grow
-from lit_sb3_ray.scale.connection import connect
-from lit_sb3_ray.scale.forecast import coming_nodes
-from lit_sb3_ray.scale.nodes import node_resources
-from lit_sb3_ray.scale.placement import PACK, SPREAD
-from lit_sb3_ray.scale.remote_folder import is_url
-from lit_sb3_ray.scale.shared_storage import blind_nodes, check_shared
-from lit_sb3_ray.tuning.disk import check_disk
+from lit_sb3_ray.scale.process import Process
+from lit_sb3_ray.tuning.crowd import Crowd
 from lit_sb3_ray.tuning.drawing import draw
+from lit_sb3_ray.tuning.ending import release
 from lit_sb3_ray.tuning.live import LiveTable
-from lit_sb3_ray.tuning.process import Process
+from lit_sb3_ray.tuning.room import Room, trials_home
 from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
 from lit_sb3_ray.tuning.schedule.judge import Judge
 from lit_sb3_ray.tuning.schedule.population import MemberSpace, PopulationTraining, build_pbt, find_members
 from lit_sb3_ray.tuning.schedule.schedulers import build_scheduler, original_number, recorded_rows, restore_rungs
 from lit_sb3_ray.tuning.search import StudySearch
-from lit_sb3_ray.tuning.study_folder import OUTPUT, TRIALS
+from lit_sb3_ray.tuning.study_folder import OUTPUT, TRIALS, file_name
 from lit_sb3_ray.tuning.trainable import METRIC, NUMBER, ExperimentTrial, TrialPlan
 from lit_sb3_ray.tuning.trial_maker import TrialMaker, packed
-from lit_sb3_ray.tuning.trial_resources import trial_request, trials_at_once
 from lit_sb3_ray.tuning.watch import StudyEnd, Watch
 
 if TYPE_CHECKING:
@@ -51,80 +42,6 @@ if TYPE_CHECKING:
     from lit_sb3_ray.tuning.space.search_space import SearchSpace
 
 logger = logging.getLogger(__name__)
-
-# Ray Tune's own ways, where ours take their place. What the user has set stays.
-TUNE_SETTINGS = {
-    # Relative paths of env packages and files mean the same in a trial as in the driver.
-    "RAY_CHDIR_TO_TRIAL_DIR": "0",
-    # Signals end a study in good order, and its trials can be gone on with.
-    "TUNE_DISABLE_SIGINT_HANDLER": "1",
-    # A trial that is in the middle of a long rollout when the study ends is not waited for.
-    "TUNE_FORCE_TRIAL_CLEANUP_S": "3",
-    # Tune's snapshots of a whole experiment are never read: the study's storage is what it is gone on from.
-    "TUNE_GLOBAL_CHECKPOINT_S": "3600",
-    # Tune would print a box of its own; the study has one table.
-    "RAY_AIR_NEW_OUTPUT": "0",
-    "TUNE_WARN_EXCESSIVE_EXPERIMENT_CHECKPOINT_SYNC_THRESHOLD_S": "0",
-}
-
-
-@dataclass(frozen=True)
-class Room:
-    """The place that trials have.
-
-    Attributes:
-        request: What each of them asks for.
-        at_once: How many run at the same time.
-        has_output: Whether all of them can write into the study's folder what they print.
-    """
-
-    request: tune.PlacementGroupFactory
-    at_once: int
-    has_output: bool = True
-
-
-def find_room(manager: ExperimentManager) -> Room:
-    """Connects to Ray and finds out how many trials it has room for; before there is anything of a study.
-
-    Raises:
-        ConfigError: There is no room for a single one, or their folder has none, or is not the same on all nodes.
-    """
-    for name, value in TUNE_SETTINGS.items():
-        os.environ.setdefault(name, value)
-    options = manager.study_options
-    if options.gpus_per_trial <= 0 and str(manager.device).startswith("cuda"):
-        raise ConfigError(f"--device {manager.device}: a trial has a GPU, or a part of one, with --gpus-per-trial")
-    coming = coming_nodes(manager.ray_settings)
-    if coming is not None:
-        trials_at_once(_request(manager, coming), manager.n_jobs, coming)
-    connect(manager.ray_settings)
-    nodes = node_resources()
-    request = _request(manager, nodes)
-    at_once = trials_at_once(request, manager.n_jobs, nodes, may_grow())
-    home = trials_home(options) or manager.log_folder
-    check_shared(home, "--storage-path")
-    if manager.optimization_log_path:
-        check_shared(manager.optimization_log_path, "--optimization-log-path")
-    if options.retrain_best:
-        check_shared(manager.log_folder, "--log-folder")
-    check_disk(manager, home, at_once)
-    return Room(request, at_once, not options.storage_path or not blind_nodes(manager.log_folder, "--log-folder"))
-
-
-def trials_home(options: StudyOptions) -> str:
-    """Where trials are kept, as an absolute path or a URL; empty for the study's folder."""
-    return options.storage_path if is_url(options.storage_path) or not options.storage_path else abspath(options.storage_path)
-
-
-def _request(manager: ExperimentManager, nodes: Sequence[Mapping[str, float]]) -> tune.PlacementGroupFactory:
-    """What each trial asks for, of nodes that have so much."""
-    options = manager.study_options
-    cpus = [node.get("CPU", 0.0) for node in nodes]
-    # Env actors that may be on several nodes make do with what these have together.
-    most = (sum(cpus) if manager.placement in (PACK, SPREAD) else max(cpus, default=0.0)) - options.cpus_per_trial
-    total = env_actor_cpus(manager, most)
-    return trial_request(options, total, env_actors(manager) if total > 0 else 0, manager.placement, nodes)
-
 
 # A member's checkpoint must be there until whoever takes it over has read it.
 DONOR_CHECKPOINTS = 4
@@ -152,13 +69,23 @@ def carry_out(manager: ExperimentManager, opened: OpenStudy, room: Room, stop: S
         scheduler: Judge | PopulationTraining = build_pbt(space, marks, manager.seed)
         # Members that find no room are paused in turn.
         at_once = max(at_once, opened.total)
+        if manager.n_jobs is not None and manager.n_jobs < opened.total:
+            logger.warning(
+                "A population is trained side by side: as many of its %d members as fit, --n-jobs aside", opened.total
+            )
     else:
         scheduler = _scheduler(manager, study, marks)
     drawn = partial(draw, manager, space)
-    search = StudySearch(study, opened.total, drawn, manager.trial_objective, opened.lease.driver.id)
+    search = StudySearch(study, opened.total, drawn, manager.trial_objective, opened.lease)
     trainable = tune.with_parameters(ExperimentTrial, plan=plan)
     logger.info("Up to %d trials at once, each with %s", at_once, request.required_resources)
-    work = Work(tune.with_resources(trainable, request), at_once, scheduler, plan.is_population)
+    work = Work(
+        tune.with_resources(trainable, request),
+        at_once,
+        scheduler,
+        plan.is_population,
+        None if plan.is_population else room.count,
+    )
     run_trials(opened, search, work, options, stop, Console(stderr=True) if manager.verbose > 0 else None)
 
 
@@ -171,12 +98,14 @@ class Work:
         at_once: How many of it at the same time.
         scheduler: What ends weak ones.
         is_population: Whether trials take over each other's checkpoints, which therefore stay a while.
+        count: Counts anew how many at the same time; None where that never changes.
     """
 
     trainable: Any
     at_once: int
     scheduler: Judge | PopulationTraining
     is_population: bool = False
+    count: Callable[[], int] | None = None
 
 
 def run_trials(
@@ -196,22 +125,23 @@ def run_trials(
         ConfigError: The first trial of all has shown that the settings are wrong.
     """
     table = LiveTable(opened.total, console)
-    watch = Watch(search, opened.lease, table, work.scheduler, keeps_checkpoints=work.is_population, home=trials_home(options))
+    crowd = Crowd(search, work.at_once, work.count)
+    home = trials_home(options)
+    watch = Watch(search, opened.lease, table, work.scheduler, keeps_checkpoints=work.is_population, home=home, crowd=crowd)
     tuner = tune.Tuner(
         work.trainable,
         tune_config=tune.TuneConfig(
             metric=METRIC,
             mode="max",
-            search_alg=search,
+            search_alg=crowd.search,
             scheduler=work.scheduler,
             num_samples=-1,
-            max_concurrent_trials=work.at_once,
             reuse_actors=True,
             trial_dirname_creator=_trial_folder,
         ),
         run_config=tune.RunConfig(
-            name=opened.study.study_name if options.storage_path else TRIALS,
-            storage_path=trials_home(options) or str(opened.folder.path),
+            name=file_name(opened.study.study_name) if options.storage_path else TRIALS,
+            storage_path=home or str(opened.folder.path),
             failure_config=tune.FailureConfig(max_failures=options.max_failures),
             checkpoint_config=tune.CheckpointConfig(
                 num_to_keep=DONOR_CHECKPOINTS if work.is_population else 1, checkpoint_at_end=False
@@ -224,6 +154,9 @@ def run_trials(
     try:
         with quieter("ray.tune", logging.CRITICAL), table:
             tuner.fit()
+    except BaseException:  # Also a second Ctrl-C.
+        release(work.scheduler.controller)
+        raise
     finally:
         watch.close()
         search.close()

@@ -33,6 +33,7 @@ from lit_sb3_ray.tuning.rows import (
     TRACEBACK,
     fail,
     one_line,
+    trained,
 )
 from lit_sb3_ray.tuning.tally import Tally
 from lit_sb3_ray.tuning.trainable import CHECKPOINT as ORIGIN
@@ -41,6 +42,8 @@ from lit_sb3_ray.tuning.trainable import HYPERPARAMS as CONFIGURED
 
 if TYPE_CHECKING:
     from optuna import Study, Trial
+
+    from lit_sb3_ray.tuning.drivers import Lease
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +75,12 @@ class StudySearch(Searcher):
     """
 
     def __init__(
-        self, study: Study, total: int, draw: Callable[[Trial], dict[str, Any]], objective: str = "last", driver: str = ""
+        self,
+        study: Study,
+        total: int,
+        draw: Callable[[Trial], dict[str, Any]],
+        objective: str = "last",
+        lease: Lease | None = None,
     ) -> None:
         """Prepares a search.
 
@@ -81,7 +89,7 @@ class StudySearch(Searcher):
             total: Trials of the whole study, those of other drivers and of earlier times included.
             draw: Draws a row's parameters and returns the hyperparameters that they mean.
             objective: What a trial's value is; see `objective_value`.
-            driver: Marks the rows of this driver.
+            lease: This driver's, which marks its rows; None for a study that nobody else works on.
         """
         super().__init__(metric=METRIC, mode="max")
         self.study = study
@@ -91,7 +99,7 @@ class StudySearch(Searcher):
         self.fatal: str | None = None
         self._draw = draw
         self._objective = objective
-        self._driver = driver
+        self._lease = lease
         self._tally = Tally(study)
         self._has_worked = any(row.intermediate_values for row in study.get_trials(deepcopy=False))
 
@@ -108,6 +116,7 @@ class StudySearch(Searcher):
         Returns:
             Its config; `FINISHED` when the study has all its trials.
         """
+        self._check_lease()
         while not self.closing and self._tally.wants_more(self.total):
             trial = self.study.ask()
             # Another driver may have taken the study's last trial in the same moment: the rows' numbers decide.
@@ -115,7 +124,7 @@ class StudySearch(Searcher):
                 trial.set_user_attr(SURPLUS, True)
                 self.study.tell(trial, state=TrialState.FAIL)
                 break
-            trial.set_user_attr(DRIVER, self._driver)
+            trial.set_user_attr(DRIVER, "" if self._lease is None else self._lease.driver.id)
             try:
                 hyperparams = self._draw(trial)
             except Exception as error:  # A search space of the user's may raise anything; it is that trial's end.
@@ -123,18 +132,21 @@ class StudySearch(Searcher):
                 continue
             live = self.live[trial_id] = LiveTrial(trial)
             origin = self._take_over(live)
-            return {NUMBER: trial.number, DRAWN: trial.params, CONFIGURED: hyperparams, ORIGIN: origin}
+            return {NUMBER: trial.number, DRAWN: trained(trial), CONFIGURED: hyperparams, ORIGIN: origin}
         return str(Searcher.FINISHED)
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
         """Reports an evaluation that the trial goes on after."""
-        self._report(self.live[trial_id], result)
+        self._check_lease()
+        if trial_id in self.live:
+            self._report(self.live[trial_id], result)
 
     def on_trial_complete(self, trial_id: str, result: dict[str, Any] | None = None, error: bool = False) -> None:
         """Ends a trial's row: complete when its budget is used up, failed by its own error, else pruned.
 
         A trial whose actor is lost for good stays until `lose` says why.
         """
+        self._check_lease()
         if error or trial_id not in self.live:
             return
         live = self.live[trial_id]
@@ -159,17 +171,20 @@ class StudySearch(Searcher):
             reason: Why, as one line.
             trace: What Ray says about it.
         """
+        self._check_lease()
         live = self.live.pop(trial_id, None)
         if live is not None:
             self._fail(live.trial, reason, trace)
 
     def locate(self, trial_id: str, folder: str) -> None:
         """Notes where Tune keeps a trial."""
+        self._check_lease()
         if trial_id in self.live:
             self.live[trial_id].trial.set_user_attr(FOLDER, folder)
 
     def checkpointed(self, trial_id: str, path: str) -> None:
         """Notes a trial's newest whole checkpoint."""
+        self._check_lease()
         live = self.live.get(trial_id)
         if live is not None:
             live.trial.set_user_attr(CHECKPOINT, {"path": path, "mark": int(live.last[MARK])})
@@ -177,6 +192,7 @@ class StudySearch(Searcher):
     def close(self) -> None:
         """Breaks off what is still at work, so that it can be gone on with later."""
         self.closing = True
+        self._check_lease()
         for live in self.live.values():
             self.study.tell(live.trial, state=TrialState.FAIL)
         self.live.clear()
@@ -187,6 +203,14 @@ class StudySearch(Searcher):
 
     def restore(self, checkpoint_path: str) -> None:
         """Takes nothing; see `save`."""
+
+    def _check_lease(self) -> None:
+        """Leaves the rows alone, and ends, when another driver has taken them over."""
+        successor = None if self._lease is None else self._lease.successor()
+        if successor is not None and not (self.closing and not self.live):
+            logger.error("This driver was silent for too long, and %s has taken the study over: it ends", successor.told())
+            self.closing = True
+            self.live.clear()
 
     def _take_over(self, live: LiveTrial) -> str | None:
         """Takes what an earlier, broken-off row of the same trial had reached at its last checkpoint; returns that."""
@@ -220,7 +244,7 @@ class StudySearch(Searcher):
         note(TIMESTEPS, int(last["timesteps_total"]))
         prefix = f"config/{DRAWN}/"
         params = {name.removeprefix(prefix): value for name, value in last.items() if name.startswith(prefix)}
-        if params and params != live.trial.params:
+        if params and params != trained(live.trial):
             # A member of a population has taken over others' values since it was drawn.
             note(PARAMS_AT_END, params)
         if len(last[SEED_VALUES]) > 1:
@@ -235,4 +259,4 @@ class StudySearch(Searcher):
             # Before anything has worked it is the settings that are wrong, not what was drawn.
             self.fatal, self.closing = reason.partition(": ")[2], True
             return
-        logger.warning("Trial %d has failed: %s; its parameters: %s", trial.number, reason, trial.params)
+        logger.warning("Trial %d has failed: %s; its parameters: %s", trial.number, reason, trained(trial))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lit_sb3_ray.errors import ConfigError, unknown
+from lit_sb3_ray.tuning.rows import PARAMS_AT_END
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -20,6 +21,7 @@ logger = logging.getLogger(__name__)
 ALGO = "algo"
 JOURNAL = ".log"
 SQLITE = "sqlite:///"
+DATABASES = (".db", ".sqlite", ".sqlite3")
 # Seconds that a driver waits for whoever else has locked an SQLite database, before it gives the study up.
 LOCK_PATIENCE_S = 120.0
 
@@ -41,6 +43,9 @@ def open_storage(storage: str | None) -> BaseStorage:
         return InMemoryStorage()
     if "://" in storage and storage.endswith(JOURNAL) and not storage.startswith(SQLITE):
         raise ConfigError(f"--storage {storage!r}: a journal is a file of this machine; other storages are databases")
+    if "://" not in storage and not storage.endswith(JOURNAL):
+        hint = f"; is it {SQLITE}{storage}?" if storage.endswith(DATABASES) else ""
+        raise ConfigError(f"--storage {storage!r} cannot be opened: it is neither a URL nor a journal's path (.log){hint}")
     with _readable(storage):
         if storage.startswith(SQLITE):
             return RDBStorage(storage, engine_kwargs={"connect_args": {"timeout": LOCK_PATIENCE_S}})
@@ -176,7 +181,10 @@ def find_trial(storage: str | None, study_name: str | None, trial_id: int | None
         trial = _best(study) if trial_id is None else _numbered(study, trial_id)
     if not trial.params:
         raise ConfigError(f"trial {trial.number} of study {study_name!r} has no parameters ({trial.state.name})")
-    logger.info("Hyperparameters of trial %d of study %s", trial.number, study_name)
+    if algo is not None:
+        logger.info("Hyperparameters of trial %d of study %s", trial.number, study_name)
+        if PARAMS_AT_END in trial.user_attrs:
+            logger.warning("Trial %d was of a population, which changes them on the way: these are its first", trial.number)
     return trial
 
 

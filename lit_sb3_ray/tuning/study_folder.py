@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,10 +78,31 @@ def remove_study(folder: StudyFolder) -> None:
         folder.path.rmdir()
 
 
+def file_name(study_name: str) -> str:
+    """Makes the name of a file or a folder of a study's name, in which anything may stand."""
+    return re.sub(r"[^\w.+-]", "-", study_name, flags=re.ASCII)[:100].lstrip(".") or "study"
+
+
 def describe_study(folder: StudyFolder, storage: str, name: str, arguments: dict[str, Any]) -> None:
     """Writes `study.yml`; a storage inside the folder is noted relative to it, so that the folder may be moved."""
-    where = JOURNAL if storage == str(folder.journal) else _from_anywhere(storage)
-    write_yaml(folder.settings, {"storage": where, "name": name, "arguments": arguments})
+    folder.path.mkdir(parents=True, exist_ok=True)
+    where = JOURNAL if os.path.abspath(storage) == os.path.abspath(folder.journal) else _from_anywhere(storage)
+    write_yaml(folder.settings, {"storage": where, "name": name, "arguments": from_anywhere(arguments)})
+
+
+def from_anywhere(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Makes the paths among a study's settings absolute, so that they mean the same from any working directory.
+
+    Args:
+        arguments: Settings by the names of `train`; a search space and a configuration may be modules, which stay as they are.
+    """
+    files = {"conf_file": (".yml", ".yaml", ".py"), "search_space": (".yml", ".yaml")}
+    found = dict(arguments)
+    for name in ("conf_file", "log_folder", "optimization_log_path", "search_space", "storage_path"):
+        value = found.get(name)
+        if isinstance(value, str) and value and "://" not in value and value.endswith(files.get(name, "")):
+            found[name] = os.path.abspath(value)
+    return found
 
 
 def _from_anywhere(storage: str) -> str:
@@ -101,13 +124,32 @@ def open_study_folder(path: str | Path) -> tuple[StudyFolder, str, str, dict[str
     Raises:
         ConfigError: It is none.
     """
-    folder = StudyFolder(Path(path).absolute())
+    folder = StudyFolder(Path(os.path.abspath(path)))
     if not folder.settings.is_file():
         raise ConfigError(f"{str(path)!r} is no study's folder: it has no {SETTINGS}")
     storage, name, arguments = read_study(folder.settings)
     if name is None:
         raise ConfigError(f"{folder.settings} names no study")
     return folder, storage, name, arguments
+
+
+def folder_beside(storage: str, name: str) -> StudyFolder | None:
+    """Finds the folder of a study that has its own journal in it.
+
+    Args:
+        storage: The study's storage.
+        name: The study's name.
+
+    Returns:
+        The folder; None where the storage is another, or lies in no folder of that study.
+    """
+    if "://" in storage:
+        return None
+    journal = os.path.abspath(storage)
+    folder = StudyFolder(Path(journal).parent)
+    if not folder.settings.is_file():
+        return None
+    return folder if read_study(folder.settings)[:2] == (journal, name) else None
 
 
 def read_study(file: Path) -> tuple[str, str | None, dict[str, Any]]:

@@ -13,17 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import ray
 from ray import tune
 from ray.train._internal.session import _TrainingResult
 from ray.tune.result import DONE, SHOULD_CHECKPOINT, TIMESTEPS_TOTAL
 
 from lit_sb3_ray.scale.metrics import Run
-from lit_sb3_ray.tuning.output import OutputFile
+from lit_sb3_ray.scale.output import OutputFile
 from lit_sb3_ray.tuning.rows import FAILURE, JUMPED, SEED_VALUES, SPREAD, TRACEBACK, one_line
 
 if TYPE_CHECKING:
     from lit_sb3_ray.experiment.manager import ExperimentManager
-    from lit_sb3_ray.tuning.process import Process
+    from lit_sb3_ray.scale.process import Process
     from lit_sb3_ray.tuning.trial import Point, TrialRun
 
 logger = logging.getLogger(__name__)
@@ -149,7 +150,9 @@ class ExperimentTrial(tune.Trainable):
     def cleanup(self) -> None:
         """Closes the envs and the output."""
         self._close()
-        self._output.close()
+        # What an actor says while Ray ends it stays in the last trial's file: nobody at the terminal can use it.
+        if not ray.is_initialized() or ray.get_runtime_context().get_actor_id() is None:
+            self._output.close()
 
     def _begin(self, config: Mapping[str, Any]) -> None:
         self._number: int = config[NUMBER]

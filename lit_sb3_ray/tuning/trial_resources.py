@@ -53,23 +53,38 @@ def trials_at_once(
         request: What one trial asks for.
         n_jobs: The most that the user wants; None for as many as fit.
         nodes: What each node has.
-        may_grow: Whether nodes may be added, which then will have what is asked for.
+        may_grow: Whether nodes may be added, which then will have what is asked for. An autoscaler adds them for what waits:
+            `n_jobs` trials are then begun whether they fit or not, and without it one more than fits.
 
     Raises:
         ConfigError: Not even one fits; the message has the numbers.
     """
+    fit = count_fitting(request, n_jobs, nodes)
+    if may_grow:
+        return n_jobs or min(fit + 1, MOST_AT_ONCE)
+    if fit < 1:
+        raise _too_large(request, nodes)
+    return min(fit, n_jobs or fit)
+
+
+def count_fitting(request: tune.PlacementGroupFactory, n_jobs: int | None, nodes: Sequence[Mapping[str, float]]) -> int:
+    """Counts the trials that have room at the same time; for those of several nodes it does not count beyond `n_jobs`."""
+    if not _is_on_one_node(request):
+        return fitting(request.bundles, nodes, n_jobs or MOST_AT_ONCE)
     needed = request.required_resources
-    if request.strategy == "STRICT_PACK" or len(request.bundles) == 1:
-        fit = sum(min(int(node.get(name, 0.0) / amount + 1e-6) for name, amount in needed.items()) for node in nodes)
-        where = "no node of Ray has more than"
-    else:
-        fit = fitting(request.bundles, nodes, n_jobs or MOST_AT_ONCE)
+    return sum(min(int(node.get(name, 0.0) / amount + 1e-6) for name, amount in needed.items()) for node in nodes)
+
+
+def _is_on_one_node(request: tune.PlacementGroupFactory) -> bool:
+    return request.strategy == "STRICT_PACK" or len(request.bundles) == 1
+
+
+def _too_large(request: tune.PlacementGroupFactory, nodes: Sequence[Mapping[str, float]]) -> ConfigError:
+    needed, where = request.required_resources, "no node of Ray has more than"
+    if not _is_on_one_node(request):
         nodes, where = [{name: sum(node.get(name, 0.0) for node in nodes) for name in needed}], "all of Ray's nodes have"
-    if fit < 1 and not may_grow:
-        asked = ", ".join(f"{amount:g} {name}" for name, amount in needed.items())
-        largest = ", ".join(f"{max((node.get(name, 0.0) for node in nodes), default=0.0):g} {name}" for name in needed)
-        raise ConfigError(
-            f"a trial needs {asked}, and {where} {largest}: "
-            "lower --cpus-per-trial, --gpus-per-trial or the number of environments"
-        )
-    return max(fit, 1) if n_jobs is None or n_jobs < 1 else n_jobs
+    asked = ", ".join(f"{amount:g} {name}" for name, amount in needed.items())
+    largest = ", ".join(f"{max((node.get(name, 0.0) for node in nodes), default=0.0):g} {name}" for name in needed)
+    return ConfigError(
+        f"a trial needs {asked}, and {where} {largest}: lower --cpus-per-trial, --gpus-per-trial or the number of environments"
+    )

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ray import tune
+from ray import cloudpickle, tune
 from ray.exceptions import RayActorError
 
 from lit_sb3_ray.scale.metrics import TRIALS, tell
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from ray.tune.experiment import Trial
 
     from lit_sb3_ray.experiment.signals import SignalStop
+    from lit_sb3_ray.tuning.crowd import Crowd
     from lit_sb3_ray.tuning.drivers import Lease
     from lit_sb3_ray.tuning.live import LiveTable
     from lit_sb3_ray.tuning.schedule.judge import Judge
@@ -40,6 +42,7 @@ class Watch(tune.Callback):
         scheduler: The study's scheduler, which knows Tune's controller.
         keeps_checkpoints: Whether the checkpoint of a trial stays when it is over.
         home: Where Tune keeps the trials; a URL, or a path or empty for a folder.
+        crowd: How many trials may be at work; None where that never changes.
     """
 
     def __init__(
@@ -50,8 +53,10 @@ class Watch(tune.Callback):
         scheduler: Judge | PopulationTraining,
         keeps_checkpoints: bool = False,
         home: str = "",
+        crowd: Crowd | None = None,
     ) -> None:
         self._search = search
+        self._crowd = crowd
         self._scheduler = scheduler
         self._end: ActorsEnd | None = None
         self._lease = lease
@@ -77,6 +82,8 @@ class Watch(tune.Callback):
                 tell(TRIALS, number, study=self._search.study.study_name, state=state)
             if self._lease.stop_is_requested():
                 self._search.closing = True
+            if self._crowd is not None and controller is not None and not self._search.closing:
+                self._crowd.follow(controller)
 
     def close(self) -> None:
         """Leaves the actors that were to be ended to themselves; Tune has seen to them."""
@@ -129,13 +136,22 @@ def address(path: str, trial: Trial, home: str) -> str:
 
 def _reason(trial: Trial) -> tuple[str, str]:
     """Why a trial's actor was lost, as one line and in full."""
-    error = trial.get_pickled_error()
-    text = str(error or trial.get_error() or "its process was lost").strip()
+    error = _last_error(trial)
+    text = str(error or "its process was lost").strip()
     lines = text.splitlines()
     # A lost process is told with advice after it, an error in a process after its traceback.
-    told = lines[0] if error is None or isinstance(error, RayActorError) else lines[-1]
+    told = lines[0] if isinstance(error, RayActorError | None) and "creation task" not in lines[0] else lines[-1]
     kind = RayActorError if error is None else type(error)
     return f"{kind.__name__}: {told.strip()}", text
+
+
+def _last_error(trial: Trial) -> Exception | None:
+    """What the trial has met last. Tune's `get_pickled_error` looks into the storage, where it is copied to later."""
+    path = trial.pickled_error_file
+    if path is None or not Path(path).exists():
+        return None
+    error: Exception = cloudpickle.loads(Path(path).read_bytes())
+    return error
 
 
 class StudyEnd(tune.Stopper):

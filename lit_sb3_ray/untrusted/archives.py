@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import lzma
 import stat
+import struct
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
@@ -19,6 +21,12 @@ MAX_BYTES = 8 * 2**30
 MAX_RATIO = 200
 """How many times its packed size a file may have unpacked, once it is above `FREE_BYTES`."""
 FREE_BYTES = 16 * 2**20
+
+# What Python's reader, and the decompressors behind it, raise for bytes that are none of theirs.
+_DAMAGED = (
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, NotImplementedError, OverflowError),
+    UnicodeDecodeError,
+)
 
 
 @contextmanager
@@ -38,7 +46,7 @@ def open_archive(path: str | Path | IO[bytes]) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(path) as archive:
             check_archive(archive, str(path))
             yield archive
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as error:
+    except _DAMAGED as error:
         raise ConfigError(f"{path} is no zip archive, or a damaged one: {error}") from error
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -39,7 +39,33 @@ def read_custom_objects(path: Path | IO[bytes], unread: Mapping[str, Any]) -> di
         All pickled entries, and those of `unread`; `load` then unpickles nothing.
 
     Raises:
-        ConfigError: The file is no model, or holds something that is not on the list of classes.
+        ConfigError: The file is no model, or holds something that is not on the list of classes, or that would take the place
+            of one of an algorithm's methods.
+    """
+    from stable_baselines3.common.base_class import BaseAlgorithm
+
+    entries = read_data(path)
+    for name in entries:
+        if callable(getattr(BaseAlgorithm, name, None)):
+            raise ConfigError(f"{path} was refused: its data would take the place of the algorithm's method {name}")
+    objects = dict(unread)
+    for name, entry in entries.items():
+        if isinstance(entry, dict) and _PICKLED in entry and name not in unread:
+            objects[name] = read_pickle(_decoded(entry[_PICKLED], path, name), f"{path} ({name})")
+    return objects
+
+
+def read_data(path: Path | IO[bytes]) -> dict[str, Any]:
+    """Reads what a model tells of itself, in which whatever is no JSON stands as a pickle, unread.
+
+    Args:
+        path: The model's `.zip`, or that file, open.
+
+    Returns:
+        The entries by name.
+
+    Raises:
+        ConfigError: The file is no model.
     """
     with open_archive(path) as archive:
         if "data" not in archive.namelist() or archive.getinfo("data").file_size > MAX_DATA:
@@ -51,11 +77,7 @@ def read_custom_objects(path: Path | IO[bytes], unread: Mapping[str, Any]) -> di
         raise ConfigError(f"{path} is no model of Stable-Baselines3: its data is no JSON") from error
     if not isinstance(entries, dict):
         raise ConfigError(f"{path} is no model of Stable-Baselines3: its data is no mapping")
-    objects = dict(unread)
-    for name, entry in entries.items():
-        if isinstance(entry, dict) and _PICKLED in entry and name not in unread:
-            objects[name] = read_pickle(_decoded(entry[_PICKLED], path, name), f"{path} ({name})")
-    return objects
+    return entries
 
 
 def read_statistics(path: Path) -> VecNormalize:

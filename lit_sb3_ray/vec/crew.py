@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from lit_sb3_ray.vec.actions import check_actions, odd_codes
 from lit_sb3_ray.vec.failures import ActorError, EnvError, EnvFailure, PeerLost
 from lit_sb3_ray.vec.fleet import Fleet
 from lit_sb3_ray.vec.group import Command, Extra
@@ -53,15 +54,22 @@ class Crew:
         self._losses = 0
         self._homes = [(number, row) for number, peer in enumerate(fleet.peers) for row in range(len(peer.rows))]
         self._attributes: dict[int, dict[str, Any]] = {}
+        self._odd_codes = odd_codes(fleet.description.action_space)
         self._masks_asked = False  # since the last step
         self._masked = False  # whether the last step has left masks in the batch
         self._fresh_masks: set[int] = set()  # environments whose masks are there, and valid
 
     def begin_step(self, actions: Any) -> None:
-        """Lets all environments start a step, but for those of `revived`."""
+        """Lets all environments start a step, but for those of `revived`.
+
+        Raises:
+            ValueError: These are no actions for all of them; nothing has begun then.
+        """
         self._settle()
         batch = self.fleet.batch
         code = batch.action_code(actions)
+        if code < 0 or code in self._odd_codes:
+            check_actions(actions, batch.layout.n_envs, self.fleet.description.action_space)
         if code >= 0:
             batch.actions(code)[:] = actions
         self._masked, self._masks_asked = self._masks_asked, False

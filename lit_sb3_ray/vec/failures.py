@@ -55,8 +55,10 @@ class EnvFailure:
     pickled: bytes | None
 
     @classmethod
-    def of(cls, index: int, doing: str, error: Exception) -> EnvFailure:
-        """Records an exception that was just caught."""
+    def of(cls, index: int, doing: str, error: Exception | SystemExit) -> EnvFailure:
+        """Records an exception that was just caught; an environment's `sys.exit` is one, Ray's own goes on."""
+        if hasattr(error, "ray_terminate_msg"):
+            raise error
         pickled = None
         try:
             pickled = cloudpickle.dumps(error)

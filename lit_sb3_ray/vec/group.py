@@ -70,7 +70,7 @@ class EnvGroup:
                 envs.append(_gymnasium_env(factory()))  # noqa: PERF401 (those built so far are needed when one fails)
             if len({id(env.unwrapped) for env in envs}) < len(envs):
                 raise ValueError("the functions that build the environments have returned one environment more than once")
-        except Exception as error:  # whatever the user's code raises travels to the learner
+        except (Exception, SystemExit) as error:  # whatever the user's code raises travels to the learner
             failure = EnvFailure.of(first + min(len(envs), len(factories) - 1), "its construction", error)
             cls(envs, first).close()
             return failure
@@ -126,7 +126,7 @@ class EnvGroup:
                     self._save(row, observation)
                 else:
                     single[row] = observation
-        except Exception as error:  # whatever the user's code raises travels to the learner
+        except (Exception, SystemExit) as error:  # whatever the user's code raises travels to the learner
             return EnvFailure.of(first + row, "step", error)
         if masked:
             self._save_masks()
@@ -152,7 +152,7 @@ class EnvGroup:
                     results.append(self._reset(row, *arguments[position]))
                 else:
                     results.append(_ACTIONS[command](self.envs[row], *arguments))
-        except Exception as error:  # whatever the user's code raises travels to the learner
+        except (Exception, SystemExit) as error:  # whatever the user's code raises travels to the learner
             return EnvFailure.of(self.first + row, _NAMES[command], error)
         return results
 
@@ -167,7 +167,7 @@ class EnvGroup:
         for row, env in self._numbered:
             try:
                 env.close()
-            except Exception as error:  # the others must be closed; the first failure is told
+            except (Exception, SystemExit) as error:  # the others must be closed; the first failure is told
                 failure = failure or EnvFailure.of(self.first + row, "close", error)
         self.envs, self._numbered = [], []
         return failure
@@ -195,7 +195,7 @@ class EnvGroup:
         for row, env in self._numbered:
             try:
                 mask = env.get_wrapper_attr(METHOD)()
-            except Exception:  # whatever the user's code raises is raised again when the mask is asked for
+            except (Exception, SystemExit):  # whatever the user's code raises is raised again when the mask is asked for
                 mask = None
             rows.mask_forms[row] = write_mask(mask, rows.masks[row], rows.layout.mask)
 

@@ -6,6 +6,9 @@ import os
 import time
 from collections.abc import Callable
 
+LONGEST_S = 1e9
+"""The longest time limit: operating systems count no further than a few times as much."""
+
 _LEAST_POLL_S = 50e-6
 _STOLEN_S = 5e-4  # a look that takes this long has let a process run that is not one of ours
 _LEAST_REST_S, _LONGEST_REST_S = 2e-3, 0.1  # without polls after such a look; doubled when the next is one, too

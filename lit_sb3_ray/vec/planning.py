@@ -14,6 +14,7 @@ from lit_sb3_ray.vec.failures import EnvError
 from lit_sb3_ray.vec.fleet import Fleet
 from lit_sb3_ray.vec.grouping import EnvsPerActor, Grouping, group
 from lit_sb3_ray.vec.launch import Launcher
+from lit_sb3_ray.vec.patience import LONGEST_S
 from lit_sb3_ray.vec.peer import Transport
 from lit_sb3_ray.vec.sending import EnvFn
 
@@ -104,6 +105,8 @@ def _cores(supply: Supply, *, spread: bool) -> int:
 
 
 def _check(env_fns: Sequence[EnvFn], num_cpus_per_actor: float | None, step_timeout: float | None, max_restarts: int) -> None:
+    if not isinstance(env_fns, Sequence) or not all(map(callable, env_fns)):
+        raise ConfigError(f"env_fns must be a list of functions that build an environment each, got {env_fns!r}")
     if not env_fns:
         raise ConfigError("there must be at least one environment")
     for name, value in (("num_cpus_per_actor", num_cpus_per_actor), ("step_timeout", step_timeout)):
@@ -111,7 +114,7 @@ def _check(env_fns: Sequence[EnvFn], num_cpus_per_actor: float | None, step_time
             raise ConfigError(f"{name} must be a number or None, got {value!r}")
     if num_cpus_per_actor is not None and not 1e-4 <= num_cpus_per_actor < math.inf:
         raise ConfigError(f"num_cpus_per_actor must be positive, 0.0001 at least, got {num_cpus_per_actor!r}")
-    if step_timeout is not None and not 0 < step_timeout < math.inf:
+    if step_timeout is not None and not 0 < step_timeout <= LONGEST_S:
         raise ConfigError(f"step_timeout must be a positive number of seconds, got {step_timeout!r}")
-    if max_restarts < 0:
-        raise ConfigError(f"max_restarts must not be negative, got {max_restarts!r}")
+    if type(max_restarts) is not int or max_restarts < 0:
+        raise ConfigError(f"max_restarts must be a whole number, 0 or more, got {max_restarts!r}")

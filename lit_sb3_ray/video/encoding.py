@@ -6,7 +6,8 @@ What is not finished lies in a temporary folder inside the folder of the video; 
 from __future__ import annotations
 
 import tempfile
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from types import TracebackType
@@ -79,7 +80,7 @@ class VideoFile:
             The file, or both; none when there is no picture.
 
         Raises:
-            ConfigError: The encoder fails.
+            ConfigError: The encoder fails, or something that is no file is there already.
         """
         if self._encoder is None:
             return []
@@ -87,14 +88,13 @@ class VideoFile:
         made = [self._encoder.folder / _VIDEO]
         if gif:
             made.append(_gif(self._encoder.folder, min(self._rate, GIF_RATE)))
-        return [path.replace(self._folder / f"{name}{path.suffix}") for path in made]
+        with _writing(self._folder):
+            return [path.replace(self._folder / f"{name}{path.suffix}") for path in made]
 
     def _start(self, picture: np.ndarray) -> Encoder:
-        try:
+        with _writing(self._folder):
             self._folder.mkdir(parents=True, exist_ok=True)
             own = self._undo.enter_context(tempfile.TemporaryDirectory(prefix=".recording-", dir=self._folder))
-        except OSError as error:
-            raise ConfigError(f"videos cannot be written to {str(self._folder)!r}: {error.strerror or error}") from error
         self._shape = picture.shape
         size = f"{picture.shape[1]}x{picture.shape[0]}"
         words = ["-f", "rawvideo", "-pix_fmt", "rgb24", "-s", size, "-r", _rational(self._rate), "-i", "pipe:0"]
@@ -102,6 +102,29 @@ class VideoFile:
         encoder = Encoder(Path(own), words)
         self._undo.callback(encoder.kill)
         return encoder
+
+
+def check_names(folder: Path, names: Iterable[str]) -> None:
+    """Checks that no folder lies where a video is to go, before anything is recorded.
+
+    Args:
+        folder: The folder of the videos.
+        names: Their names, without suffixes.
+
+    Raises:
+        ConfigError: One does.
+    """
+    for path in (folder / f"{name}{suffix}" for name in names for suffix in (".mp4", ".gif")):
+        if path.is_dir():
+            raise ConfigError(f"{str(path)!r} is a folder, and a video is to be written there")
+
+
+@contextmanager
+def _writing(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise ConfigError(f"videos cannot be written to {str(folder)!r}: {error.strerror or error}") from error
 
 
 def _gif(folder: Path, rate: float) -> Path:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
+import logging
 from dataclasses import dataclass
 from pathlib import Path
 
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.locate import Which, algo_folder_name, env_folder_name, find_model, list_checkpoints
+from lit_sb3_ray.untrusted.models import read_data
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -51,7 +53,7 @@ def saved_model(run: Path, algo: str, env_id: str, which: Which) -> SavedModel:
 
 
 def saved_models(run: Path, algo: str, env_id: str) -> list[SavedModel]:
-    """Lists all models of a run.
+    """Lists all models of a run; one that is damaged is told by a warning, and left out.
 
     Args:
         run: The run folder.
@@ -62,7 +64,7 @@ def saved_models(run: Path, algo: str, env_id: str) -> list[SavedModel]:
         The models by env steps; of those with equally many the one saved on the way first, then the best, then the final one.
 
     Raises:
-        ConfigError: There are none, or one is damaged.
+        ConfigError: There is none that is whole.
     """
     choices: list[Which] = list(list_checkpoints(run))
     if (run / "best_model.zip").is_file():
@@ -70,7 +72,18 @@ def saved_models(run: Path, algo: str, env_id: str) -> list[SavedModel]:
     # Without any model this raises, as there is no final one, and lists what there is instead.
     if not choices or (run / f"{env_folder_name(env_id)}.zip").is_file():
         choices.append("final")
-    return sorted((saved_model(run, algo, env_id, which) for which in choices), key=lambda model: model.steps)
+    models, damaged = [], []
+    for which in choices:
+        try:
+            trained_steps(find_model(run, env_id, which))
+            models.append(saved_model(run, algo, env_id, which))
+        except ConfigError as error:
+            damaged.append(error)
+    if not models:
+        raise damaged[0]
+    for problem in damaged:
+        logger.warning("%s: left out", problem)
+    return sorted(models, key=lambda model: model.steps)
 
 
 def trained_steps(path: Path) -> int:
@@ -85,8 +98,7 @@ def trained_steps(path: Path) -> int:
     Raises:
         ConfigError: It is no such file, or a damaged one.
     """
-    try:
-        with zipfile.ZipFile(path) as archive:
-            return int(json.loads(archive.read("data"))["num_timesteps"])
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError) as error:
-        raise ConfigError(f"{str(path)!r} is no model of Stable-Baselines3, or a damaged one") from error
+    steps = read_data(path).get("num_timesteps")
+    if not isinstance(steps, int) or isinstance(steps, bool) or steps < 0:
+        raise ConfigError(f"{str(path)!r} is no model of Stable-Baselines3, or a damaged one: its num_timesteps is {steps!r}")
+    return steps

@@ -10,7 +10,7 @@ import numpy as np
 
 from lit_sb3_ray.experiment.locate import Which
 from lit_sb3_ray.experiment.playback import Episode, Player, play
-from lit_sb3_ray.video.encoding import VideoFile
+from lit_sb3_ray.video.encoding import VideoFile, check_names
 from lit_sb3_ray.video.labels import caption, captioned, enlarged
 from lit_sb3_ray.video.models import SavedModel
 from lit_sb3_ray.video.pictures import PictureTap, picture_rate
@@ -51,12 +51,13 @@ def record_clip(
     Raises:
         ConfigError: The environments give no picture, or the video cannot be encoded.
     """
+    check_names(folder, [_clip_name(prefix, n_steps)])
     with VideoFile(folder, picture_rate(player.env)) as video:
         env = PictureTap(player.env, _Captioner(text, [video.add] if also is None else [video.add, also]))
         steps = play(player.model, env, n_steps, deterministic=player.deterministic, monitored=player.monitored)
         for _ in follow(steps):
             pass
-        return video.save(f"{prefix}-step-0-to-step-{video.pictures - 1}", gif)
+        return video.save(_clip_name(prefix, video.pictures - 1), gif)
 
 
 def record_training(
@@ -85,6 +86,7 @@ def record_training(
     Raises:
         ConfigError: A model cannot be opened or recorded.
     """
+    check_names(folder, [TRAINING, *(_clip_name(model.prefix, n_steps) for model in models)])
     with contextlib.ExitStack() as undo:
         whole: VideoFile | None = None
         for model in models:
@@ -95,6 +97,10 @@ def record_training(
                 yield record_clip(player, n_steps, folder, model.prefix, text=model.caption, follow=follow, also=whole.add)
         if whole is not None:
             yield whole.save(TRAINING, gif)
+
+
+def _clip_name(prefix: str, n_steps: int) -> str:
+    return f"{prefix}-step-0-to-step-{n_steps}"
 
 
 class _Captioner:

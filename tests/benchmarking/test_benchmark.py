@@ -20,9 +20,9 @@ from made_runs import copy, train
 
 from lit_sb3_ray.benchmarking.benchmark import FETCH, Benchmark, failed, run_benchmark
 from lit_sb3_ray.benchmarking.published import Published
-from lit_sb3_ray.benchmarking.results import result_file
+from lit_sb3_ray.benchmarking.results import read_score, result_file
 from lit_sb3_ray.benchmarking.runs import find_runs
-from lit_sb3_ray.benchmarking.scoring import Rules
+from lit_sb3_ray.benchmarking.scoring import Rules, Score
 from lit_sb3_ray.cli import main as cli
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.origin import Origin, write_origin
@@ -251,6 +251,31 @@ def test_what_is_played_when_a_signal_comes_is_kept(signum, code, ray_instance, 
     assert said.count("ppo Slow-v0_1: 15.00") == 1
     assert "[1/1] ppo Slow-v0_2: 15.00 +/- 0.00 (4 episodes)" in said
     assert [path.name for path in (tmp_path / "b").rglob(".*")] == []
+
+
+def test_a_run_cannot_say_where_its_result_goes(logs, tmp_path):
+    (run,) = [run for run in find_runs(logs) if run.path.name == "TinyCount-v0_1"]
+    odd = replace(run, algo="../../../elsewhere")
+    assert result_file(tmp_path / "b", odd, RULES).parent == tmp_path / "b" / "results" / "ppo"
+
+
+def test_a_result_of_something_else_than_numbers_is_none(logs, tmp_path):
+    file = tmp_path / "r.json"
+    good = {"mean_reward": 1, "std_reward": 0.5, "n_timesteps": 4, "eval_timesteps": 5, "eval_episodes": 6}
+    for change in ({"n_timesteps": "4"}, {"eval_episodes": None}, {"mean_reward": "high"}, {"more": 1}):
+        file.write_text(json.dumps({"score": good | change}))
+        assert read_score(file) is None
+    file.write_text(json.dumps({"score": good}))
+    assert read_score(file) == Score(1.0, 0.5, 4, 5, 6)
+
+
+@pytest.mark.parametrize("name", ["benchmark.md", "benchmark.csv"])
+def test_a_table_that_cannot_be_written_is_told_before_anything_is_played(logs, tmp_path, name):
+    (tmp_path / "b" / name).mkdir(parents=True)
+    told = []
+    with pytest.raises(ConfigError, match=r"--benchmark-dir '.*b' cannot be written"):
+        run_benchmark(Benchmark(logs, tmp_path / "b", RULES), lambda *event: told.append(event))
+    assert told == []
 
 
 def test_more_cpus_than_any_node_has_are_refused(ray_instance, logs, tmp_path):

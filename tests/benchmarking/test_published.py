@@ -62,6 +62,9 @@ def test_reads_csv(tmp_path):
         ("", "no table in it"),
         ("algo,env_id,mean_reward\nppo,A-v1,good\n", "mean_reward of ppo on A-v1 is 'good' and no number"),
         ("| algo | env_id | mean_reward |\n", "no table in it"),
+        ("algo,env_id,mean_reward\nppo,A-v1,nan\n", "mean_reward of ppo on A-v1 is 'nan' and no number"),
+        ("algo,env_id,mean_reward,n_timesteps\nppo,A-v1,1,1e400\n", "n_timesteps of ppo on A-v1 is '1e400' and no number"),
+        (f"algo,env_id,mean_reward\nppo,A-v1,{'9' * 200_000}\n", "larger than field limit"),
     ],
 )
 def test_says_what_is_wrong_with_a_file(text, message, tmp_path):
@@ -69,6 +72,18 @@ def test_says_what_is_wrong_with_a_file(text, message, tmp_path):
     path.write_text(text)
     with pytest.raises(ConfigError, match=message):
         read_published(path)
+
+
+def test_rows_that_are_too_short_or_too_long(tmp_path):
+    path = tmp_path / "own"
+    path.write_text("algo,env_id,mean_reward,std_reward\nppo\nppo,A-v1,5\nppo,B-v1,6,1,2,3\n")
+    expected = [Published("ppo", "A-v1", 5.0), Published("ppo", "B-v1", 6.0, 1.0)]
+    assert read_published(path) == expected
+    path.write_text(
+        "| algo | env_id | mean_reward | std_reward |\n| --- | --- | --- | --- |\n| ppo |\n| ppo | A-v1 | 5 |\n"
+        "| ppo | B-v1 | 6 | 1 | 2 |\n"
+    )
+    assert read_published(path) == expected
 
 
 def test_a_file_that_is_not_there_or_no_text(tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,3 +80,11 @@ def test_both_files_are_written_and_can_be_read_back(tmp_path):
     assert (rows[1]["published_std_reward"], rows[1]["run"]) == ("", "logs/dqn/CartPole-v1_2")
     assert (rows[2]["mean_reward"], rows[2]["problem"]) == ("", "no | model")
     assert read_published(paths[1])[1] == Published("dqn", "CartPole-v1", 500.0, 0.0, 50_000)
+
+
+def test_names_do_not_end_their_cells_or_lines():
+    odd = replace(SAME, run=Run(Path("logs/ppo/a|b\nc_1"), "p|o", "a|b\nc"))
+    lines = markdown([odd]).splitlines()
+    assert len(lines) == 3
+    cells = [cell.strip() for cell in re.split(r"(?<!\\)\|", lines[2])]
+    assert (cells[1], cells[2], cells[9]) == ("p\\|o", "a\\|b c", "a\\|b c_1")

@@ -55,12 +55,12 @@ def test_one_driver_serves_one_result_after_another(sim, costs):
 
 
 def test_processes_that_share_two_processors_take_as_long_as_their_work(sim, costs):
-    seconds = sim.Reporting(replace(costs, worker_result_s=0.1), 1, 100).seconds()
+    seconds = sim.Reporting(replace(costs, worker_trial_s=0.2), 1, 100).seconds()
     assert seconds == pytest.approx(100 * 2 * 0.1 / 2, rel=0.05)
 
 
 def test_a_killed_node_s_trials_are_done_again(sim, costs):
-    run = sim.Reporting(replace(costs, worker_result_s=0.1), 4, 100)
+    run = sim.Reporting(replace(costs, worker_trial_s=0.2), 4, 100)
     run.seconds()
     assert (run.lost, run.ended, run.live) == (4, 104, 0)
 

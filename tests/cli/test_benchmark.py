@@ -55,6 +55,9 @@ def test_what_is_asked_for():
     assert (found.trust, found.ray_settings) == (False, RaySettings())
     assert (found.algos, found.env_ids, found.n_jobs) == (("ppo",), ("A-v0", "B-v0"), 4)
     assert len(benchmark.build_benchmark(build_parser().parse_args([])).published) == 199
+    own = ["--ray-address", "local", "--ray-num-cpus", "3", "--env-vars", "A=1"]
+    expected = RaySettings(address="local", num_cpus=3, env_vars=(("A", "1"),))
+    assert benchmark.build_benchmark(build_parser().parse_args(own)).ray_settings == expected
 
 
 def test_lines():
@@ -88,6 +91,8 @@ def logs(tmp_path):
         (["--published", "none.csv"], "'none.csv' cannot be read"),
         (["--gym-packages", "no_such_package"], "no_such_package"),
         (["--logdir", "x"], "did you mean '--log-dir'"),
+        (["--ray-address", "nonsense"], "nonsense"),
+        (["--ray-address", "127.0.0.1:6379", "--ray-num-cpus", "2"], "--ray-num-cpus"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(words, part, logs, monkeypatch, capsys):

@@ -131,6 +131,32 @@ def test_a_missing_model_is_one_line_and_code_2(own_logs, capsys, words, part):
     assert len(err.splitlines()) == 1
 
 
+@pytest.mark.parametrize(
+    ("words", "parts"),
+    [
+        (["--env", "CatPole-v1"], ["unknown environment 'CatPole-v1': did you mean 'CartPole-v1'?"]),
+        (["--algo", "pop"], ["unknown algorithm 'pop' (--algo): did you mean 'ppo'?"]),
+    ],
+)
+def test_the_hub_is_not_asked_for_a_misspelt_name(capsys, tmp_path, monkeypatch, words, parts):
+    monkeypatch.chdir(tmp_path)
+    code, lines, err = play(capsys, *words)
+    assert (code, lines) == (2, [])
+    [line] = err.splitlines()
+    for part in ("there is no folder 'rl-trained-agents'", "and the Hub was not asked:", *parts):
+        assert part in line
+
+
+def test_why_the_hub_has_not_helped_is_told_beside_what_was_missing(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    code, _, err = play(capsys, "--env", "Acrobot-v1")
+    assert code == 2
+    [line] = err.splitlines()
+    assert "there is no folder 'rl-trained-agents'" in line
+    assert "; the Hub was tried, too: cannot download from sb3/ppo-Acrobot-v1: " in line
+
+
 @pytest.mark.slow
 def test_plays_a_run_of_rl_zoo3(tmp_path, capsys):
     words = ["-f", str(tmp_path), *TRAIN, "-params", "n_steps:32", "n_envs:2", "normalize:True"]

@@ -1,4 +1,4 @@
-"""The flags of Ray: in `train`, `tune` and `sweep` alike, and part of no run's own settings."""
+"""The flags of Ray: in `train`, `tune`, `sweep` and `benchmark` alike, and part of no run's own settings."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import argparse
 import pytest
 
 from lit_sb3_ray import ExperimentManager
-from lit_sb3_ray.cli import sweep_parser, train_parser, tune
+from lit_sb3_ray.cli import benchmark_parser, sweep_parser, train_parser, tune
 from lit_sb3_ray.cli.flags import parse_flags
 from lit_sb3_ray.cli.ray_flags import memory, ray_settings
 from lit_sb3_ray.cli.sweep import build_sweep
@@ -19,7 +19,11 @@ WORDS = ["--ray-address", "local", "--ray-num-cpus", "3", "--ray-num-gpus", "0",
 MORE = ["--ray-dashboard", "--env-vars", "A=1", "B=2"]
 
 
-@pytest.mark.parametrize("parser", [train_parser.build_parser, tune.build_parser, sweep_parser.build_parser])
+@pytest.mark.parametrize(
+    "parser",
+    [train_parser.build_parser, tune.build_parser, sweep_parser.build_parser, benchmark_parser.build_parser],
+    ids=["train", "tune", "sweep", "benchmark"],
+)
 def test_the_commands_take_them(parser, tmp_path):
     (tmp_path / "my_envs.py").touch()
     shipped = ["--py-modules", str(tmp_path / "my_envs.py"), "--working-dir", str(tmp_path)]

@@ -161,6 +161,9 @@ def test_a_signal_ends_it_and_what_there_is_is_saved(drawn_logs, capsys, tmp_pat
     ("words", "part"),
     [
         (["--algo", "sac"], "no runs of sac"),
+        (["--num-threads", "999999999"], "--num-threads 999999999: 1024 at most"),
+        (["-o", "x" * 300], "cannot be written: File name too long"),
+        (["-o", "a\0b"], "cannot be written: embedded null byte"),
         (["--load-checkpoint", "7"], "no rl_model_7_steps.zip in"),
         (["--load-best"], "no best_model.zip in"),
         (
@@ -208,3 +211,15 @@ def test_records_a_run_of_rl_zoo3(tmp_path, capsys):
     assert pictures.shape == (21, 448, 600, 3)
     assert nearest_caption(pictures[20], ["final model, 256 steps", "best model, 256 steps"]) == "final model, 256 steps"
     assert all(picture[48:].max() > 250 and picture[48:].min() < 10 for picture in pictures)
+
+
+@pytest.mark.parametrize("command", ["record-video", "record-training"])
+def test_a_folder_in_the_place_of_a_video_is_told_before_anything_is_recorded(command, drawn_logs, tmp_path, capsys):
+    taken = {"record-video": "final-model-ppo-TinyDrawn-v0-step-0-to-step-5.mp4", "record-training": "training.mp4"}[command]
+    (tmp_path / taken).mkdir()
+    code, lines, err = called(command, capsys, drawn_logs, *DRAWN, "-n", "5", "-o", str(tmp_path))
+    assert code == 2
+    assert f"{taken}' is a folder, and a video is to be written there" in err
+    assert len(err.splitlines()) == 1
+    assert not [line for line in lines if line.startswith("Saved")]
+    assert names(tmp_path) == [taken]

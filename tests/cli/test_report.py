@@ -12,20 +12,24 @@ from lit_sb3_ray.cli.main import main
 @pytest.fixture
 def folder(tmp_path):
     """A study's folder, as `tune` leaves it."""
-    made.fill(made.new_study(made.journal(tmp_path / "study.log")), 12)
-    (tmp_path / "study.yml").write_text(yaml.safe_dump({"storage": "study.log", "name": "s", "arguments": {}}))
-    return tmp_path
+    path = tmp_path / "logs" / "study"
+    path.mkdir(parents=True)
+    made.fill(made.new_study(made.journal(path / "study.log")), 12)
+    (path / "study.yml").write_text(yaml.safe_dump({"storage": "study.log", "name": "s", "arguments": {}}))
+    return path
 
 
 def printed(capsys):
     return [Path(line) for line in capsys.readouterr().out.splitlines()]
 
 
-def test_the_files_go_to_the_study_s_folder_and_are_printed(folder, capsys):
+def test_the_files_go_to_the_study_s_folder_and_the_table_beside_it_and_are_printed(folder, capsys):
     assert main(["report", str(folder)]) == 0
     paths = printed(capsys)
     assert {path.name for path in paths} >= {"report.html", "best.yml"}
-    assert all(path.is_file() and folder in path.parents for path in paths)
+    assert all(path.is_file() for path in paths)
+    assert [path for path in paths if folder not in path.parents] == [path for path in paths if path.suffix == ".csv"]
+    assert all(path.parent == folder.parent for path in paths if path.suffix == ".csv")
 
 
 def test_another_folder_can_be_named_and_figures_left_out(folder, tmp_path, capsys):

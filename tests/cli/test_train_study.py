@@ -43,7 +43,7 @@ def test_a_study_ends_with_its_best_trial_and_its_path(study):
 
 def advised(study):
     """The file that the command says to train with."""
-    train = "Train with it: lit-sb3-ray train --algo a2c --env CartPole-v1 --conf-file "
+    train = "Train with it: lit-sb3-ray train --algo a2c --env CartPole-v1 -n 500000 --conf-file "
     (file,) = (line.removeprefix(train) for line in study if line.startswith(train))
     return file
 

@@ -3,7 +3,13 @@
 import contextlib
 import io
 import json
+import os
 import re
+import shlex
+import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +20,7 @@ from lit_sb3_ray.cli.flags import parse_flags
 from lit_sb3_ray.cli.tune import build_parser, study_settings
 from lit_sb3_ray.experiment.arguments import train_arguments
 from lit_sb3_ray.tuning.storage import open_study
+from lit_sb3_ray.tuning.study_folder import claim_study, describe_study
 
 WORDS = ["tune", "--algo", "a2c", "--env", "StudyWorth-v0", "--gym-packages", "study_envs", "--device", "cpu", "--seed", "3"]
 WORDS += ["-n", "60", "--n-evaluations", "3", "--eval-episodes", "1", "--n-jobs", "1", "--conf-file", "conf.yml"]
@@ -50,13 +57,20 @@ def told(home, monkeypatch):
 
 
 @pytest.mark.slow
-def test_the_best_is_trained_again_with_fresh_seeds(told):
+def test_the_best_is_trained_again_with_fresh_seeds_and_a_signal_stops_that_too(told):
+    """Its runs lie under the number of the trial: a better one that is found later is trained again by itself."""
     words = [*WORDS, "--n-trials", "1", "--pruner", "none", "-f", "again", "--retrain-best", "2"]
-    code, out, _ = run(*words)
+    troubles = [{"role": "train", "when": "step", "at": 50, "what": what} for what in ("pass", "SIGINT")]
+    Path("plan.json").write_text(json.dumps(troubles))
+    Path("driver.pid").write_text(str(os.getpid()))
+    code, _, err = run(*words, "--env-kwargs", "folder:'.'", "role:'train'")
+    (folder,) = Path("again").glob("a2c/*_study_1")
+    assert (code, err[-1]) == (130, f"Stopped. Go on with: lit-sb3-ray tune --resume {folder}")
+    assert json.loads(Path("plan.json").read_text()) == []
+    code, out, _ = run("tune", "--resume", str(folder))
     assert code == 0
     assert re.fullmatch(r"Trained again with 2 fresh seeds: mean \S+, median \S+, IQM \S+", out[-1])
-    runs = sorted(Path("again").glob("a2c/*_study_1/retrained/a2c/*/result.yml"))
-    assert len(runs) == 2
+    assert len(list(folder.glob("retrained/trial_00000/a2c/*/result.yml"))) == 2
 
 
 def test_it_tells_the_best_trial_how_to_train_with_it_and_where_everything_is(told):
@@ -65,11 +79,30 @@ def test_it_tells_the_best_trial_how_to_train_with_it_and_where_everything_is(to
     assert out[0] == "Study of a2c on StudyWorth-v0, seed 3"
     assert re.fullmatch(r"Best trial: [01], value \d+\.\d\d", out[1])
     assert any(re.fullmatch(r"  learning_rate: \d.*", line) for line in out)
-    train = "Train with it: lit-sb3-ray train --algo a2c --env StudyWorth-v0 --conf-file "
+    # `conf.yml` says 1000 env steps.
+    train = "Train with it: lit-sb3-ray train --algo a2c --env StudyWorth-v0 --gym-packages study_envs -n 1000 --conf-file "
     (advice,) = (line.removeprefix(train) for line in out if line.startswith(train))
+    assert "conf.yml trains StudyWorth-v0 for 1_000" in Path(advice).read_text()
     assert yaml.safe_load(Path(advice).read_text())["StudyWorth-v0"]["n_timesteps"] == 60
     assert out[-1] == str(FOLDER)
     assert {"study.yml", "study.log", "output", "trials"} <= {path.name for path in FOLDER.iterdir()}
+
+
+def test_the_printed_command_trains_as_printed(told):
+    (line,) = (line for line in told[1] if line.startswith("Train with it: lit-sb3-ray "))
+    words = shlex.split(line.removeprefix("Train with it: lit-sb3-ray "))
+    code, out, err = run(*words, "-f", "trained", "--eval-freq", "0", "--device", "cpu", "--vec-env", "dummy")
+    assert code == 0, err
+    assert yaml.safe_load((Path(out[-1]) / "StudyWorth-v0" / "args.yml").read_text())["n_timesteps"] == 1000
+
+
+def test_the_report_again_replaces_the_files_of_the_study(told):
+    files = {path for path in Path("logs").rglob("*") if path.suffix in (".csv", ".html", ".yml")}
+    assert len([path for path in files if path.suffix == ".csv" and path.name.startswith("report_")]) == 1
+    code, out, _ = run("report", str(FOLDER), "--no-optim-plots")
+    assert code == 0
+    assert {path for path in Path("logs").rglob("*") if path.suffix in (".csv", ".html", ".yml")} == files
+    assert {Path(line).name for line in out} == {path.name for path in files if path.name.startswith(("report", "best"))}
 
 
 def test_a_study_is_named_after_its_run(told):
@@ -88,6 +121,27 @@ def test_more_trials_are_done_by_going_on(told):
     assert len({row.params["learning_rate"] for row in rows}) == 3
 
 
+def test_a_study_that_was_moved_is_gone_on_with_and_replayed_from_any_folder(told, tmp_path, monkeypatch):
+    """Case B15: same seed, same result. `conf.yml` was given relative to the folder that it was begun in."""
+    moved = tmp_path / "kept" / "a2c" / FOLDER.name
+    shutil.copytree(FOLDER, moved)
+    journal = (FOLDER / "study.log").absolute()
+    before = journal.read_bytes()
+    monkeypatch.chdir(tmp_path)
+    number = len(open_study(str(moved / "study.log"), NAMED[3]).trials)
+    code, out, _ = run("tune", "--resume", str(moved), "--n-trials", str(number + 1))
+    assert code == 0
+    assert out[-1] == str(moved.relative_to(tmp_path))
+    assert (told[0], len(list(moved.parent.glob("report_*.csv")))) == (0, 1)
+    assert (moved / "output" / f"trial_{number:05d}" / "output.log").is_file()
+    row = open_study(str(moved / "study.log"), NAMED[3]).trials[number]
+    code, out, _ = run("train", "--from-study", str(moved), "--trial-id", str(number), "-f", "runs")
+    assert code == 0
+    assert f"{row.value:.2f} +/- " in out[-2]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["kept", "runs"]
+    assert journal.read_bytes() == before
+
+
 def test_a_study_is_meant_by_its_storage_and_name(told):
     code, out, err = run("tune", "--resume", *NAMED, "--dry-run")
     assert (code, err) == (0, [])
@@ -101,6 +155,15 @@ def test_a_study_s_own_settings_are_taken_up(words, told, monkeypatch):
     args = study_settings(parse_flags(build_parser(), ["--resume", *words], train_arguments()))
     assert (args.algo, args.env, args.seed, args.n_timesteps) == ("a2c", "StudyWorth-v0", 3, 60)
     assert (args.storage, args.study_name) == (str(Path("study.log" if words == ["."] else NAMED[1]).absolute()), NAMED[3])
+
+
+@pytest.mark.parametrize(("words", "most"), [([], 6), (["--n-trials", "9"], None), (["--max-total-trials", "7"], 7)])
+def test_a_number_of_trials_that_is_given_goes_over_the_study_s(words, most, tmp_path):
+    folder = claim_study(tmp_path, "a2c", "StudyWorth-v0")
+    describe_study(folder, str(folder.journal), "s", train_arguments({"n_trials": 4, "max_total_trials": 6}))
+    args = study_settings(parse_flags(build_parser(), ["--resume", str(folder.path), *words], train_arguments()))
+    assert args.max_total_trials == most
+    assert args.n_trials == (9 if most is None else 4)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +195,13 @@ def test_a_study_s_own_settings_are_taken_up(words, told, monkeypatch):
         ([*WORDS[1:], "--checkpoint-every", "-1"], "--checkpoint-every must not be negative"),
         ([*WORDS[1:], "--scheduler", "ashaa"], "invalid choice: 'ashaa'"),
         ([*WORDS[1:], "--trial-id", "0"], "--trial-id"),
+        ([*WORDS[1:], "--storage", "study.db"], "is it sqlite:///study.db?"),
+        ([*WORDS[1:], "--optimization-log-path", "/proc/version/x"], "--optimization-log-path '/proc/version/x' cannot be"),
+        ([*WORDS[1:], "--storage-path", "/proc/version/x"], "--storage-path '/proc/version/x' cannot be written"),
+        ([*WORDS[1:], "-f", "/proc/version/x"], "--log-folder '/proc/version/x' cannot be written"),
+        ([*WORDS[1:], "--dry-run", "--search-space", "nope.yml"], "there is no file 'nope.yml'"),
+        ([*WORDS[1:], "--dry-run", "--objective", "mean:99"], "--objective mean:99"),
+        ([*WORDS[1:], "--dry-run", "--sampler", "grid"], "sampler 'grid' needs a finite space"),
     ],
 )
 def test_bad_input_is_one_line_and_code_2(words, part, told):
@@ -169,3 +239,42 @@ def test_when_every_trial_fails_the_code_is_1(ray_instance, tmp_path, monkeypatc
     assert any(line.startswith("No trial is complete; what happened is in ") for line in err)
     rows = open_study(str(FOLDER / "study.log"), "a2c_StudyWorth-v0_study_1").trials
     assert [row.user_attrs["failure"] for row in rows] == ["ValueError: the joint is broken"] * 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("line", "left"), [("Study of ", False), ("connected to Ray ", None), ("Up to 1 trials", True)])
+def test_sigterm_ends_it_with_its_own_code_whenever_it_comes(line, left, tmp_path):
+    """Before Ray is there, once Ray has put its own handler in place, and in the study, which can be gone on with."""
+    (tmp_path / "conf.yml").write_text(yaml.safe_dump(CONF))
+    root = Path(__file__).parents[1]
+    env = {**os.environ, "PYTHONPATH": f"{root.parent}:{root}", "PYTHONUNBUFFERED": "1"}
+    command = [sys.executable, "-m", "lit_sb3_ray", *WORDS, "--ray-address", "local", "--n-trials", "3", "-n", "100000000"]
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, start_new_session=True
+    )
+    told = []
+    try:
+        for one in process.stdout:
+            told.append(one)
+            if one.startswith(line):
+                process.send_signal(signal.SIGTERM)
+                break
+        told.append(process.communicate(timeout=60)[0])
+    finally:
+        process.kill()
+        process.wait()
+    assert process.returncode == 143, "".join(told)
+    studies = list((tmp_path / "logs").rglob("study.yml"))
+    last = "".join(told).splitlines()[-1]
+    resume = f"Stopped. Go on with: lit-sb3-ray tune --resume {FOLDER}"
+    assert last == resume if studies else last == "lit-sb3-ray: interrupted"
+    assert bool(studies) == bool(list((tmp_path / "logs").rglob("*"))) and left in (None, bool(studies))
+    # Nothing of its session is at work any more.
+    assert not [path for path in Path("/proc").glob("[0-9]*/stat") if _session(path) == process.pid]
+
+
+def _session(stat):
+    """The session of a process that runs."""
+    with contextlib.suppress(OSError):
+        state, _, _, session, *_ = stat.read_text().rpartition(")")[2].split()
+        return int(session) if state != "Z" else None

@@ -22,7 +22,7 @@ from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[2]
 HOME = "/tmp/home"
-BRIDGE = "lsr0"
+BRIDGE, BRIDGE_ADDRESS = "lsr0", "02:00:00:00:77:01"
 # What a host is made with; each must be there, or the test fails.
 TOOLS = ("setpriv", "unshare", "nsenter", "ip", "sshd", "ssh", "ssh-keygen", "rsync")
 
@@ -153,7 +153,9 @@ class Network:
         hub = self.hosts[0]
         _ip(host, "link", "set", "lo", "up")
         if host is hub:
-            _ip(hub, "link", "add", BRIDGE, "type", "bridge")
+            # Of itself a bridge has the least address of its ports: it would change as a host dies, and others' connections
+            # with this one would stand still until they ask for it again, which takes a minute or two.
+            _ip(hub, "link", "add", BRIDGE, "address", BRIDGE_ADDRESS, "type", "bridge")
             device = BRIDGE
         else:
             end = f"h{host.address.rsplit('.', 1)[1]}"

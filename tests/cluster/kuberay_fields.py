@@ -45,6 +45,9 @@ POD = _object(
                 "containers": {"type": "array", "items": CONTAINER, "minItems": 1},
                 "volumes": {"type": "array", "items": VOLUME},
                 "nodeSelector": STRINGS,
+                "securityContext": _object(
+                    {"fsGroup": COUNT, "fsGroupChangePolicy": {"enum": ["Always", "OnRootMismatch"]}, "runAsUser": COUNT}
+                ),
                 "serviceAccountName": STRING,
             },
             ["containers"],

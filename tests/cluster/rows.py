@@ -1,6 +1,7 @@
 """The rows of a study that other processes work on."""
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.tuning.rows import CHECKPOINT
 from lit_sb3_ray.tuning.storage import load_study
 
 
@@ -12,6 +13,6 @@ def rows_of(journal, name):
         return []
 
 
-def evaluated(journal, name):
-    """Tells whether a trial of it has reported."""
-    return any(row.intermediate_values for row in rows_of(journal, name))
+def saved(journal, name):
+    """Lists the env steps of each trial's last checkpoint, for those that have one."""
+    return [row.user_attrs[CHECKPOINT]["mark"] for row in rows_of(journal, name) if CHECKPOINT in row.user_attrs]

@@ -13,6 +13,7 @@ import yaml
 from cluster.kuberay_fields import SPECS
 
 CLUSTER = Path(__file__).parents[2] / "cluster"
+README = (CLUSTER / "README.md").read_text()
 LAUNCHED = ["aws.yaml", "gcp.yaml", "on-prem.yaml"]
 COMMANDS = (
     "initialization_commands",
@@ -99,6 +100,12 @@ def test_what_is_shipped_is_all_that_an_installation_needs(tmp_path):
     assert (tmp_path / "build/lib/lit_sb3_ray/hyperparams/ppo.yml").is_file()
 
 
+def test_the_image_has_what_is_shipped_to_nodes():
+    copied = re.findall(r"^COPY \S+ (.*) \S+$", (CLUSTER / "Dockerfile").read_text(), re.M)
+    shipped = {path for path in launched("on-prem.yaml")["file_mounts"].values() if not path.startswith("~")}
+    assert {path for paths in copied for path in paths.split()} == shipped
+
+
 def test_every_version_that_is_named_is_the_locks():
     versions = locked()
     ray = versions["ray"]
@@ -130,6 +137,44 @@ def test_every_node_asks_for_the_token_and_tells_nobody_about_its_use(name):
     assert not [command for command in starts if "0.0.0.0" in command]
 
 
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_bash_understands_every_command(name):
+    config = launched(name)
+    for command in (command for kind in COMMANDS for command in config.get(kind, ())):
+        subprocess.run(["bash", "-n", "-c", command], check=True)
+
+
+@pytest.mark.parametrize("name", LAUNCHED)
+def test_trials_do_not_take_over_what_ray_up_gives_its_own_commands(name):
+    """That is one thread and no warnings; the file would give them to whatever runs on a node."""
+    from ray.autoscaler._private.command_runner import _with_interactive
+
+    given = re.search(r"export (.*?) && ", " ".join(_with_interactive("true")))[1]
+    variables = [word.split("=")[0] for word in given.split()]
+    config = launched(name)
+    starts = [*config["head_start_ray_commands"], *config["worker_start_ray_commands"]]
+    starts = [command for command in starts if "ray start" in command]
+    assert [command.split(";")[0] for command in starts] == [f"unset {' '.join(variables)}"] * 2
+
+
+def test_workers_in_the_cloud_have_the_identity_that_ray_makes_for_the_head():
+    """Ray's own modules for AWS and Google Cloud need packages that are not installed here."""
+    providers = Path(sys.modules["ray.autoscaler"].__file__).parent / "_private"
+    aws, gcp = ((providers / name / "config.py").read_text() for name in ("aws", "gcp"))
+    assert 'RAY = "ray-autoscaler"' in aws and 'DEFAULT_RAY_INSTANCE_PROFILE = RAY + "-v1"' in aws
+    profile = launched("aws.yaml")["available_node_types"]["worker"]["node_config"]["IamInstanceProfile"]
+    assert profile == {"Name": "ray-autoscaler-v1"}
+    # What the head may do does not include that: README.md tells to grant it.
+    policy = json.loads(re.search(r"--policy-document \\\n\s*'(.*?)'", README, re.S)[1])
+    (statement,) = policy["Statement"]
+    assert (statement["Action"], statement["Resource"].split("/")[-1]) == ("iam:PassRole", "ray-autoscaler-v1")
+    assert 'RAY + "-sa-" + VERSION' in gcp and 'VERSION = "v1"' in gcp and "roles/iam.serviceAccountUser" in gcp
+    config = launched("gcp.yaml")
+    (account,) = config["available_node_types"]["worker"]["node_config"]["serviceAccounts"]
+    assert account["email"] == f"ray-autoscaler-sa-v1@{config['provider']['project_id']}.iam.gserviceaccount.com"
+    assert f"--member=serviceAccount:{account['email']}" in README
+
+
 def test_kubernetes_takes_the_fields():
     for kind, schema in SPECS.items():
         resource = kubernetes()[kind]
@@ -154,6 +199,8 @@ def test_pods_ask_for_the_token_and_only_they_and_the_operator_reach_them():
             assert policy["podSelector"]["matchLabels"].items() <= pod["metadata"]["labels"].items()
             claims = [volume["persistentVolumeClaim"]["claimName"] for volume in pod["spec"]["volumes"]]
             assert claims == [found["PersistentVolumeClaim"]["metadata"]["name"]]
+            # The image's user is none that may write into a volume by itself.
+            assert pod["spec"]["securityContext"]["fsGroup"] == 100
             for container in pod["spec"]["containers"]:
                 assert {"name": "RAY_USAGE_STATS_ENABLED", "value": "0"} in container["env"]
     assert policy["policyTypes"] == ["Ingress"]
@@ -166,6 +213,18 @@ def test_a_studys_own_cluster_is_the_cluster_that_stays():
     hosts = [spec["headGroupSpec"]["rayStartParams"].pop("dashboard-host") for spec in (staying, own)]
     assert hosts == ["127.0.0.1", "0.0.0.0"]
     assert staying == own
+
+
+def test_a_studys_own_cluster_leaves_all_of_it_on_the_volume():
+    """Its pods go with it."""
+    from lit_sb3_ray.cli.tune import build_parser
+
+    job = kubernetes()["RayJob"]["spec"]
+    given = build_parser().parse_args(shlex.split(job["entrypoint"])[4:])
+    (container,) = job["rayClusterSpec"]["headGroupSpec"]["template"]["spec"]["containers"]
+    (mount,) = container["volumeMounts"]
+    for path in (given.storage_path, given.log_folder, given.storage):
+        assert Path(mount["mountPath"]) in Path(path).parents
 
 
 @pytest.mark.parametrize("path", sorted(path for path in CLUSTER.iterdir() if path.is_file()), ids=lambda path: path.name)
@@ -200,3 +259,30 @@ def test_the_studies_that_are_told_are_understood():
     for command in commands:
         parsed = build_parser().parse_args(shlex.split(command))
         assert parsed.algo == "ppo" and (parsed.env == "CartPole-v1" or parsed.resume)
+
+
+def told_commands():
+    """Every command of Ray's own in the README, and those in its text that have flags or a cluster's file."""
+    blocks = re.findall(r"^ *```sh\n(.*?)^ *```", README, re.S | re.M)
+    lines = [
+        line.split(" #")[0].split(" > ")[0].rstrip(" &")
+        for block in blocks
+        for line in re.sub(r"\\\n", " ", block).splitlines()
+    ]
+    inline = re.findall(r"`(ray [a-z-]+ [^`]*(?:yaml|--)[^`]*)`", README)
+    return [line.strip() for line in (*lines, *inline) if line.strip().startswith("ray ")]
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_rays_own_commands_that_are_told_are_understood(monkeypatch):
+    import click
+    from ray.scripts.scripts import cli
+
+    monkeypatch.chdir(CLUSTER.parent)
+    commands = told_commands()
+    assert {command.split()[1] for command in commands} >= {"up", "down", "exec", "attach", "monitor", "job", "dashboard"}
+    for line in commands:
+        command, words = cli, shlex.split(line)[1:]
+        while isinstance(command, click.Group):
+            command, words = command.commands[words[0]], words[1:]
+        command.make_context(line, words)

@@ -11,22 +11,21 @@ from pathlib import Path
 
 import pytest
 import yaml
+from cluster.gated_env import MARKS, OWN_NETWORK, write_env
 from cluster.hosts import HOME, REPOSITORY, Network, wait
-from cluster.rows import evaluated, rows_of
+from cluster.rows import rows_of, saved
 
 pytestmark = [pytest.mark.hosts, pytest.mark.heavy, pytest.mark.timeout(400)]
 
 RAY = f"{HOME}/lit_sb3_ray_env/bin/ray"
 PYTHON = f"{HOME}/lit_sb3_ray_env/bin/python"
 SPACE = {"learning_rate": {"type": "float", "low": 1e-4, "high": 1e-3, "log": True}}
-# An env of the user's own, and an entry for it: what is shipped to the nodes, which cannot import it otherwise.
-ENVS = """
-import gymnasium
-
-gymnasium.register("Mine-v0", entry_point="gymnasium.envs.classic_control:CartPoleEnv", max_episode_steps=100)
-"""
-ENTRY = {"Mine-v0": {"n_envs": 8, "n_timesteps": 8192, "policy": "MlpPolicy", "n_steps": 32, "batch_size": 256}}
 MINE = {"env": "Mine-v0", "gym_packages": "my_envs"}
+# What Ray waits for by itself: seconds between two looks at the nodes that should be there, and until one counts as dead.
+IMPATIENT = (
+    "export AUTOSCALER_UPDATE_INTERVAL_S=1 RAY_health_check_period_ms=500 RAY_health_check_timeout_ms=1000"
+    " RAY_health_check_failure_threshold=4; "
+)
 SMALL = {
     "--algo": "ppo",
     "--env": "CartPole-v1",
@@ -63,12 +62,12 @@ class Site:
         config = yaml.safe_load((REPOSITORY / "cluster/on-prem.yaml").read_text())
         config["provider"] = {"type": "local", "head_ip": self.head.address, "worker_ips": [self.worker.address]}
         config["auth"] = {"ssh_user": "root"}
+        config["head_start_ray_commands"] = [IMPATIENT + command for command in config["head_start_ray_commands"]]
         self.file = network.base / "cluster.yaml"
         self.file.write_text(yaml.safe_dump(config))
         (self.shared / "space.yml").write_text(yaml.safe_dump(SPACE))
-        (self.shared / "mine").mkdir()
-        (self.shared / "mine/my_envs.py").write_text(ENVS)
-        (self.shared / "mine/mine.yml").write_text(yaml.safe_dump(ENTRY))
+        self.gate = self.shared / "gate"
+        write_env(self.shared / "mine", self.gate)
 
     def nodes(self):
         """Lists the addresses of the nodes that Ray has."""
@@ -104,26 +103,36 @@ def cluster(site):
 def test_two_studies_share_the_nodes_through_ray_submit(cluster, tmp_path):
     """Each trial takes a whole node, so that the second study gets nodes as the first one leaves them.
 
-    The second one has an env of its own, which `--py-modules` brings to the nodes.
+    The second one has an env, a policy, an extractor and a callback of its own, which `--py-modules` brings to the nodes.
     """
     submit = [PYTHON, "cluster/submit.py", cluster.file]
-    # A folder that only the head has.
-    refused = cluster.laptop.run(*submit, *cluster.study("refused", storage_path=f"{HOME}/trials"), check=False)
-    assert refused.returncode, refused.stdout
-    assert "--storage-path" in refused.stdout and "worker" in refused.stdout
-    network = "policy_kwargs:dict(net_arch=[8, 8])"
     own = {**MINE, "conf_file": cluster.shared / "mine/mine.yml", "py_modules": cluster.shared / "mine/my_envs.py"}
-    flags = {"first": {}, "second": own}
+    # The third one gives a folder that only the head has.
+    flags = {"first": {}, "second": own, "refused": {"storage_path": f"{HOME}/trials"}}
     begun = {}
     for name, given in flags.items():
+        network = OWN_NETWORK if given is own else "policy_kwargs:dict(net_arch=[8, 8])"
         command = [*submit, *cluster.study(name, n_timesteps=1024, **given), "-params", network]
         begun[name] = cluster.laptop.start(*command, log=tmp_path / name)
+    assert begun.pop("refused").wait(timeout=150) != 0, (tmp_path / "refused").read_text()
+    refused = (tmp_path / "refused").read_text()
+    assert "--storage-path" in refused and "worker" in refused
     for name, study in begun.items():
         assert study.wait(timeout=150) == 0, (tmp_path / name).read_text()
         assert "Best trial:" in (tmp_path / name).read_text()
         assert [row.state.name for row in cluster.rows(name)] == ["COMPLETE", "COMPLETE"]
+    assert list(cluster.shared.glob("called_on_*"))
     results = [path.read_text().splitlines() for path in (cluster.shared / "trials").rglob("result.json")]
     assert {json.loads(lines[-1])["node_ip"] for lines in results} == {cluster.head.address, cluster.worker.address}
+
+
+def test_nodes_have_what_the_file_says(cluster):
+    """And nothing that `ray up` has set for its own commands."""
+    for host in (cluster.head, cluster.worker):
+        told = host.run("bash", "-c", "tr '\\0' '\\n' < /proc/$(pgrep -x raylet)/environ").stdout
+        variables = dict(line.split("=", 1) for line in told.splitlines() if "=" in line)
+        assert variables["RAY_AUTH_MODE"] == "token" and variables["RAY_USAGE_STATS_ENABLED"] == "0"
+        assert not {"OMP_NUM_THREADS", "PYTHONWARNINGS"} & set(variables)
 
 
 def test_who_has_no_token_is_turned_away(cluster, tmp_path):
@@ -131,7 +140,8 @@ def test_who_has_no_token_is_turned_away(cluster, tmp_path):
     drive = [PYTHON, "-c", f"import ray; ray.init('{cluster.head.address}:6379')"]
     none, wrong = ["RAY_AUTH_MODE=disabled"], ["RAY_AUTH_MODE=token", f"RAY_AUTH_TOKEN={'0' * 64}"]
     logs = [tmp_path / str(number) for number in range(4)]
-    words = [["env", *given, *command] for command in (join, drive) for given in (none, wrong)]
+    # Ray would ask twenty times, once a second.
+    words = [["env", "RAY_NUM_REDIS_GET_RETRIES=1", *given, *command] for command in (join, drive) for given in (none, wrong)]
     tries = [cluster.laptop.start(*one, log=log) for one, log in zip(words, logs, strict=True)]
     for process, log in zip(tries, logs, strict=True):
         assert process.wait(timeout=120) != 0, log.read_text()
@@ -155,43 +165,34 @@ def test_a_job_is_followed_stopped_and_goes_on_though_a_node_dies(cluster, tmp_p
     assert refused.returncode and "Unauthorized" in refused.stdout
 
     command = ["python", "-m", "lit_sb3_ray", *cluster.study(name, n_timesteps=8192, n_trials=4, conf_file="mine.yml", **MINE)]
-    command += ["-params", "policy_kwargs:dict(net_arch=[8, 8])"]
+    command += ["-params", OWN_NETWORK]
     # A folder of the user's machine alone.
     laptop.run("cp", "-r", cluster.shared / "mine", f"{HOME}/mine")
     ship = [*where, "--working-dir", f"{HOME}/mine"]
     laptop.run(*job, "submit", *ship, "--no-wait", "--submission-id", "one", "--", *command)
     followed = laptop.start(*job, "logs", *where, "--follow", "one", log=tmp_path / "one.log")
-    wait(lambda: evaluated(cluster.journal(name), name), 120, "an evaluation")
+    journal = cluster.journal(name)
+    # One trial on each node, both of them held after their first evaluation.
+    wait(lambda: saved(journal, name) == [MARKS[0]] * 2, 120, "the first checkpoints")
     laptop.run(*job, "stop", *where, "one")
     followed.wait(timeout=30)
     assert "tune --resume" in (tmp_path / "one.log").read_text()
     states = Counter(row.state.name for row in cluster.rows(name))
-    assert states["RUNNING"] == 0 and states["COMPLETE"] < 4
+    assert states["RUNNING"] == states["COMPLETE"] == 0
 
-    seen = len(cluster.rows(name))
     command = [*job, "submit", *ship, "--submission-id", "two", "--", *command, "--resume"]
     again = laptop.start(*command, log=tmp_path / "two.log")
-    wait(lambda: running_on(cluster, name, seen, cluster.worker.address), 120, "a trial on the worker")
+    wait(lambda: saved(journal, name)[2:] == [MARKS[1]] * 2, 120, "the next checkpoints")
     cluster.worker.kill()
-    assert again.wait(timeout=200) == 0, (tmp_path / "two.log").read_text()
-    assert "succeeded" in (tmp_path / "two.log").read_text()
+    cluster.gate.touch()
+    assert again.wait(timeout=280) == 0, (tmp_path / "two.log").read_text()
+    told = (tmp_path / "two.log").read_text()
+    assert "succeeded" in told and told.count("goes on from its last checkpoint") == 1
     complete = [row for row in cluster.rows(name) if row.state.name == "COMPLETE"]
-    assert len(complete) == 4
-    assert all(list(row.intermediate_values) == [2048, 4096, 6144, 8192] for row in complete)
+    assert [list(row.intermediate_values) for row in complete] == [MARKS] * 4
     assert len({str(row.params) for row in complete}) == 4
     tunnel.terminate()
     tunnel.wait(timeout=10)
-
-
-def running_on(cluster, name, seen, address):
-    """Tells whether a trial that began after the first `seen` ones has reported from a node."""
-    begun = {row.number for row in cluster.rows(name)[seen:] if row.intermediate_values}
-    for path in (cluster.shared / "trials" / name).glob("*/result.json"):
-        lines = path.read_text().splitlines()
-        number = int(re.search(r"\d+", path.parent.name).group())
-        if number in begun and lines and json.loads(lines[-1])["node_ip"] == address:
-            return True
-    return False
 
 
 def test_ray_down_ends_the_cluster(cluster):

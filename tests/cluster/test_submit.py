@@ -1,4 +1,4 @@
-"""What becomes of a command's arguments on their way to the head of a cluster."""
+"""What becomes of a command's arguments on their way to the head of a cluster, and what its surroundings are there."""
 
 import os
 import subprocess
@@ -9,12 +9,13 @@ import pytest
 
 SUBMIT = Path(__file__).parents[2] / "cluster/submit.py"
 ARGUMENTS = ["tune", "--env-kwargs", "title:'two words'", "--notes", 'say "it\'s"', "$HOME;", "*", "back\\slash", ""]
+SURROUNDINGS = "auto token None None"
 # Stands in for the package on the head: tells what reached it, one argument a line.
 PACKAGE = """
 import os
 
 def main(argv):
-    print(os.environ["RAY_ADDRESS"], os.environ["RAY_AUTH_MODE"])
+    print(*(os.environ.get(name) for name in ("RAY_ADDRESS", "RAY_AUTH_MODE", "OMP_NUM_THREADS", "PYTHONWARNINGS")))
     print("\\n".join(map(repr, argv)))
     return 7
 """
@@ -22,7 +23,10 @@ def main(argv):
 
 @pytest.fixture
 def head(tmp_path):
-    """A home with a package in it, and what `ray submit` does on the way there: words joined by blanks, read by a shell."""
+    """A home with a package in it, and what `ray submit` does on the way there.
+
+    It joins the words by blanks, and has a shell read them that has variables of its own.
+    """
     package = tmp_path / "home/lit_sb3_ray/cli"
     package.mkdir(parents=True)
     (package / "main.py").write_text(PACKAGE)
@@ -39,11 +43,12 @@ line = sys.argv[2:]
 end = line.index("--")
 print("options", line[:end], flush=True)
 script = line[end - 1]
-sys.exit(subprocess.call(["bash", "-c", " ".join(["python", script, *line[end + 1:]])]))
+shell = "export OMP_NUM_THREADS=1 PYTHONWARNINGS=ignore && "
+sys.exit(subprocess.call(["bash", "-c", shell + " ".join(["python", script, *line[end + 1:]])]))
 """
     )
     ray.chmod(0o755)
-    environment = {key: value for key, value in os.environ.items() if not key.startswith("RAY_")}
+    environment = {key: value for key, value in os.environ.items() if not key.startswith(("RAY_", "OMP_", "PYTHONW"))}
     environment |= {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "PYTHONPATH": str(tmp_path / "home")}
 
     def call(*arguments):
@@ -57,16 +62,16 @@ def test_arguments_arrive_as_they_were_typed(head):
     code, lines, _ = head("--tmux", "cluster/on-prem.yaml", *ARGUMENTS)
     assert code == 7
     assert lines[0] == f"options ['--tmux', 'cluster/on-prem.yaml', '{SUBMIT}']"
-    assert lines[1:] == ["auto token", *map(repr, ARGUMENTS)]
+    assert lines[1:] == [SURROUNDINGS, *map(repr, ARGUMENTS)]
 
 
 def test_two_dashes_may_stand_before_the_command(head):
-    assert head("cluster.yaml", "--", "status", "x")[1][1:] == ["auto token", "'status'", "'x'"]
+    assert head("cluster.yaml", "--", "status", "x")[1][1:] == [SURROUNDINGS, "'status'", "'x'"]
 
 
 def test_one_quoted_line_is_taken_apart_on_the_head(head):
     lines = head("tune --env-kwargs \"title:'two words'\"")[1]
-    assert lines == ["auto token", "'tune'", "'--env-kwargs'", "\"title:'two words'\""]
+    assert lines == [SURROUNDINGS, "'tune'", "'--env-kwargs'", "\"title:'two words'\""]
 
 
 def test_without_a_command_it_tells_what_it_takes(head):

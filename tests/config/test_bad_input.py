@@ -69,6 +69,7 @@ BAD = [
     ("sac", {"ent_coef": float("inf")}, "expected a finite number, not inf \\(ent_coef"),
     ("ppo", {"ent_coef": "auto"}, "expected a number, not 'auto' \\(ent_coef"),
     ("sac", {"buffer_size": 1e15}, "at most .*buffer_size"),
+    ("ppo", {"frame_stack": 10_001}, "at most 10000.*frame_stack"),
     ("ppo", {"frame_stack": 10**400}, "at most .*frame_stack"),
     ("ppo", {"n_timesteps": 10**400}, "at most .*n_timesteps"),
     ("ppo", {"learning_rate": float("inf")}, "a schedule cannot be inf \\(learning_rate"),

@@ -10,6 +10,9 @@ import yaml
 from lit_sb3_ray.config.documents import parse_scalar, parse_yaml, read_yaml
 from lit_sb3_ray.errors import ConfigError
 
+# Ten values, each of which is ten times the one before.
+LAUGHS = "a0: &a0 [x]\n" + "".join(f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 10))
+
 
 @pytest.mark.parametrize(
     ("text", "expected"),
@@ -62,6 +65,7 @@ def test_unreadable_files_are_named(tmp_path):
         ("a: 1\nb: 2\na: 3\n", "the key 'a' stands twice in one mapping, line 3 \\(x.yml"),
         ("a:\n  - {b: 1, b: 2}\n", "the key 'b' stands twice in one mapping, line 2"),
         ("a: &x [1, *x]\n", "an alias stands inside of what it names, line 1"),
+        (LAUGHS, "with what its aliases name it has more than 1000000 values"),
         ("a: &x\n  b: *x\n", "an alias stands inside of what it names"),
     ],
 )

@@ -25,6 +25,9 @@ def entry(**values):
         ("tqc", {"policy_kwargs": "dict(n_quantiles=0)"}, r"from 1 up, not 0 \(n_quantiles"),
         ("tqc", {"top_quantiles_to_drop_per_net": 99}, "fewer than the 25 quantiles of a critic, not 99"),
         ("td3", {"policy_kwargs": {"n_critics": 0}}, "n_critics"),
+        ("ppo", {"learning_rate": 1e300}, r"that torch can hold, up to 3.4e\+38, not 1e\+300 \(learning_rate"),
+        ("ppo", {"clip_range_vf": "1e40"}, r"up to 3.4e\+38, not '1e40' \(clip_range_vf"),
+        ("ppo", {"n_epochs": 1e300}, r"at most 1099511627776, not a number of 301 digits \(n_epochs"),
     ],
 )
 def test_a_number_out_of_its_range_is_told(algo, values, told):
@@ -52,3 +55,10 @@ def test_arguments_of_callbacks_and_wrappers_have_their_types():
     callback = {"stable_baselines3.common.callbacks.StopTrainingOnMaxEpisodes": {"max_episodes": "abc"}}
     with pytest.raises(ConfigError, match="max_episodes of StopTrainingOnMaxEpisodes"):
         resolve(entry(callback=callback), "ppo", "x.yml")
+
+
+def test_ars_tells_nothing_of_the_ends_of_episodes():
+    callback = {"stable_baselines3.common.callbacks.StopTrainingOnMaxEpisodes": {"max_episodes": 3}}
+    with pytest.raises(ConfigError, match=r"which ARS does not tell: use n_timesteps \(callback, x.yml\)"):
+        resolve(entry(policy="LinearPolicy", callback=callback), "ars", "x.yml")
+    assert resolve(entry(callback=callback), "ppo", "x.yml").callbacks

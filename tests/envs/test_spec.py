@@ -31,7 +31,7 @@ def layers(env):
 
 def test_wrappers_come_in_list_order_around_the_monitor():
     env = EnvSpec("TinyCount-v0", wrappers=((FrameSkip, {"skip": 2}), (HistoryWrapper, {"horizon": 3}))).make(seed=0)
-    assert layers(env)[:3] == ["HistoryWrapper", "FrameSkip", "Monitor"]
+    assert layers(env)[:3] == ["HistoryWrapper", "FrameSkip", "GuardedMonitor"]
     env.reset(seed=0)
     *_, info = env.step(np.zeros(1, np.float32))
     while "episode" not in info:

@@ -15,7 +15,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 from lit_sb3_ray import ExperimentManager
 from lit_sb3_ray.errors import LearnerError
 from lit_sb3_ray.experiment import learners
-from lit_sb3_ray.lit.exchange import Meeting
+from lit_sb3_ray.lit.meeting import Meeting
 
 SMALL = {"n_steps": 32, "batch_size": 32, "n_epochs": 1, "policy_kwargs": {"net_arch": [8]}, "n_envs": 2, "normalize": True}
 MET = []

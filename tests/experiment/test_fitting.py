@@ -7,8 +7,11 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 from stable_baselines3 import DQN, SAC
+from stable_baselines3.common.policies import ActorCriticPolicy
+from stable_baselines3.common.torch_layers import CombinedExtractor
 
 import tiny_envs  # noqa: F401  (registers TinyGoal-v0)
+from lit_sb3_ray import ExperimentManager
 from lit_sb3_ray.cli.main import main
 from lit_sb3_ray.config.hyperparams import resolve
 from lit_sb3_ray.errors import ConfigError
@@ -30,6 +33,21 @@ class OwnSAC(SAC):
 
 class OwnDQN(DQN):
     """Another."""
+
+
+class OwnPolicy(ActorCriticPolicy):
+    """A user's, for single arrays."""
+
+
+class OnePart(OwnPolicy):
+    """Another, which takes what it reads out of a Dict."""
+
+    def __init__(self, observation_space, *args, **kwargs):
+        super().__init__(observation_space["observation"], *args, **kwargs)
+        self.observation_space = observation_space
+
+    def extract_features(self, obs, features_extractor=None):
+        return self.features_extractor(obs["observation"].float())
 
 
 def fit(algo, observations, actions, **values):
@@ -174,3 +192,23 @@ def test_a_class_in_what_sb3_says_is_told_by_its_name():
 
     text = f"only supports {(spaces.Box, spaces.Discrete)} but {gym.Env} and <class 'int'> were provided"
     assert reason(ValueError(text)) == "only supports (Box, Discrete) but Env and int were provided"
+
+
+def train(folder, policy, **policy_kwargs):
+    figures = {"policy": policy, "policy_kwargs": policy_kwargs, "n_steps": 8, "batch_size": 8, "n_envs": 1}
+    settings = {"eval_freq": -1, "verbose": 0, "n_timesteps": 8, "device": "cpu", "hyperparams": figures}
+    manager = ExperimentManager(None, "ppo", "TinyGoal-v0", str(folder / "logs"), **settings)
+    manager.learn(manager.setup_experiment())
+
+
+def test_a_policy_of_the_user_s_that_cannot_read_a_dict_is_named(tmp_path):
+    with pytest.raises(
+        ConfigError, match=r"^policy OwnPolicy on TinyGoal-v0: its FlattenExtractor does not take observations of"
+    ):
+        train(tmp_path, OwnPolicy)
+    assert list(tmp_path.iterdir()) == []
+    train(tmp_path, OwnPolicy, features_extractor_class=CombinedExtractor)
+
+
+def test_a_policy_of_the_user_s_may_read_a_dict_in_its_own_way(tmp_path):
+    train(tmp_path, OnePart)

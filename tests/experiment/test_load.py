@@ -167,3 +167,11 @@ def test_rl_zoo3_plays_an_own_run_the_same(kind, tmp_path, capsys):
     assert cli.main(["enjoy", *words]) == 0
     ours, theirs = capsys.readouterr().out, peer("rl_zoo3.enjoy", *words)
     assert re.search(r"Mean reward: (-?[\d.]+)", ours)[1] == re.search(r"Mean reward: (-?[\d.]+)", theirs)[1]
+
+
+def test_gym_packages_that_are_no_list_are_told(tmp_path):
+    _, run = train(tmp_path, "ppo", DISCRETE, ON_POLICY)
+    settings = run / DISCRETE / "args.yml"
+    settings.write_text(settings.read_text().replace("gym_packages: []", "gym_packages: os"))
+    with pytest.raises(ConfigError, match=r"args.yml: gym_packages must be a list of modules, not 'os'"):
+        load_run(run)

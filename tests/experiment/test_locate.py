@@ -100,8 +100,10 @@ def test_without_run_folders_a_model_beside_them_is_found(logs):
 @pytest.mark.parametrize(
     ("algo", "env_id", "exp_id", "part"),
     [
-        ("sac", "CartPole-v1", 0, "no runs of sac.*it holds ppo"),
-        ("ppo", "Acrobot-v1", 0, "no run of ppo on Acrobot-v1.*it holds CartPole-v1_1, CartPole-v1_2"),
+        ("sac", "CartPole-v1", 0, "no runs of sac.*: it holds ppo"),
+        ("pop", "CartPole-v1", 0, "no runs of pop.*did you mean 'ppo'. it holds ppo"),
+        ("ppo", "catpole-v1", 0, "no run of ppo on catpole-v1.*did you mean 'CartPole-v1'. it holds CartPole-v1_1"),
+        ("ppo", "Acrobot-v1", 0, "no run of ppo on Acrobot-v1.*: it holds CartPole-v1_1, CartPole-v1_2"),
         ("ppo", "CartPole-v1", 7, "no run .* id 7 .*ids are 1, 2"),
         ("ppo", "CartPole-v1", "abc", "no run .* id abc .*ids are 1, 2"),
     ],

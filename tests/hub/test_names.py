@@ -3,6 +3,7 @@
 import pytest
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.hub.connection import connect
 from lit_sb3_ray.hub.names import model_name, repository
 
 
@@ -31,3 +32,10 @@ def test_names_agree_with_rl_zoo3_s_own():
 def test_bad_names_are_told(organization, name):
     with pytest.raises(ConfigError, match="a repository is <organization>/<name>"):
         repository(organization, "ppo", "CartPole-v1", name)
+
+
+@pytest.mark.parametrize("token", ["", " ", "bad\nheader", "ü", "two words"])
+def test_what_can_be_no_token_is_told_without_telling_it(token):
+    with pytest.raises(ConfigError, match=r"^--token: no token is empty") as caught:
+        connect(token)
+    assert not token.strip() or token.strip() not in str(caught.value)

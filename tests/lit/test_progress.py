@@ -2,73 +2,35 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import pty
 import re
-import struct
-import sys
-import termios
-from pathlib import Path
 
 import pytest
 import pytorch_lightning as pl
 from stable_baselines3 import PPO
-from stable_baselines3.common.callbacks import EvalCallback
+from stable_baselines3.common.callbacks import (
+    CallbackList,
+    EvalCallback,
+    EveryNTimesteps,
+    ProgressBarCallback,
+)
 from stable_baselines3.common.env_util import make_vec_env
+from terminals import run_on_terminal
+from tiny_callbacks import Printing
 
 import tiny_envs  # noqa: F401 (registers its environments)
 from lit_sb3_ray import RLTrainer
 from lit_sb3_ray.lit import progress
-
-ROOT = Path(__file__).parents[2]
-COLUMNS = 120
 
 
 def ppo():
     return PPO("MlpPolicy", "TinyCount-v0", n_steps=16, batch_size=16, n_epochs=1, seed=0, device="cpu")
 
 
-def run_on_terminal(arguments, folder):
-    """Runs a Python program on a terminal of its own.
-
-    Returns:
-        The exit code, and the lines as they stand on the screen at the end.
-    """
-    screen, program = pty.openpty()
-    fcntl.ioctl(program, termios.TIOCSWINSZ, struct.pack("HHHH", 50, COLUMNS, 0, 0))
-    environ = {**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{ROOT / 'tests'}"}
-    files = [(os.POSIX_SPAWN_DUP2, program, number) for number in (0, 1, 2)]
-    before = Path.cwd()
-    os.chdir(folder)
-    try:
-        pid = os.posix_spawn(sys.executable, [sys.executable, *arguments], environ, file_actions=files)
-    finally:
-        os.chdir(before)
-        os.close(program)
-    written = b""
-    try:
-        while part := os.read(screen, 65536):
-            written += part
-    except OSError:  # Linux tells so that the program has ended.
-        pass
-    os.close(screen)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-    return code, [shown(line) for line in written.decode().replace("\r\n", "\n").split("\n")]
-
-
-def shown(line):
-    """What a line looks like after all that was written over it."""
-    cells = []
-    for part in line.split("\r"):
-        cells[: len(part)] = part
-    return "".join(cells).rstrip()
-
-
-def test_one_bar_on_a_terminal_beside_sb3s_table_and_the_log(tmp_path):
+def test_one_bar_on_a_terminal_beside_sb3s_table_and_the_log_though_a_file_names_another(tmp_path):
     arguments = "-m lit_sb3_ray train --algo ppo --env TinyCount-v0 --gym-packages tiny_envs -n 1500 --n-envs 1 --seed 0 -P"
     figures = "--eval-freq 500 --eval-episodes 1 -f logs -params n_steps:500 batch_size:500 n_epochs:1"
-    (tmp_path / "c.yml").write_text("TinyCount-v0: {policy: MlpPolicy, n_timesteps: 1500}\n")
+    sb3s = "stable_baselines3.common.callbacks.ProgressBarCallback"
+    (tmp_path / "c.yml").write_text(f"TinyCount-v0: {{policy: MlpPolicy, n_timesteps: 1500, callback: {sb3s}}}\n")
     code, lines = run_on_terminal([*arguments.split(), *figures.split(), "-conf", "c.yml"], tmp_path)
     assert code == 0, lines
     # All earlier drawings were wiped away for what was printed, line by line; the last one stays.
@@ -140,3 +102,74 @@ def test_a_bar_of_the_users_own_stands_alone(kind, enabled):
 def test_no_bar_unless_asked_for(capsys):
     RLTrainer(max_steps=10).fit(ppo())
     assert capsys.readouterr().err == ""
+
+
+PROGRAM = """
+from stable_baselines3 import PPO
+from stable_baselines3.common.callbacks import CallbackList, ProgressBarCallback
+import sys, tiny_envs
+from terminals import run_on_terminal
+from tiny_callbacks import Printing
+from lit_sb3_ray.lit import RLTrainer
+before = sys.stdout, sys.stderr
+model = PPO("MlpPolicy", "TinyCount-v0", n_steps=50, batch_size=50, n_epochs=1, seed=0, device="cpu")
+given = [CallbackList([ProgressBarCallback(), Printing()]), ProgressBarCallback()]
+RLTrainer(max_steps=500, enable_progress_bar={enabled}, rl_callback=given).fit(model)
+assert (sys.stdout, sys.stderr) == before
+"""
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_one_bar_whatever_a_callback_prints_and_beside_sb3s(enabled, tmp_path):
+    program = PROGRAM.format(enabled=enabled)
+    (tmp_path / "program.py").write_text(program)
+    code, lines = run_on_terminal(["program.py"], tmp_path)
+    assert code == 0, lines
+    lines = [line for line in lines if line]
+    assert [bool(re.search(r"100%\|█+\| 500/500 .*step/s", line)) for line in lines if "%" in line] == [True], lines
+    printed = [f"{text} {step}" for step in range(100, 501, 100) for text in ("printed", "begun ended", "told", "and")]
+    assert [line for line in lines if "%" not in line] == [*printed, "last"]
+
+
+def test_a_terminal_without_columns_gets_lines(tmp_path):
+    (tmp_path / "program.py").write_text(PROGRAM.format(enabled=True))
+    code, lines = run_on_terminal(["program.py"], tmp_path, columns=0)
+    assert code == 0, lines
+    assert lines[-2].startswith("500 of 500 steps")
+
+
+def test_sb3s_bar_asks_for_the_one_bar_and_lightnings_goes_before_both(capsys):
+    model = ppo()
+    sb3s = ProgressBarCallback()
+    nested = CallbackList([EveryNTimesteps(5, Printing()), CallbackList([sb3s])])
+    trainer = RLTrainer(max_steps=16, rl_callback=nested)
+    assert len(trainer.bars) == 1
+    trainer.fit(model)
+    assert not hasattr(sb3s, "pbar")
+    assert nested.callbacks[1].callbacks == [sb3s]
+    assert re.fullmatch(r"16 of 16 steps, .*\n", capsys.readouterr().err)
+    lightnings = RLTrainer(max_steps=16, rl_callback=[sb3s], callbacks=pl.callbacks.TQDMProgressBar())
+    assert lightnings.bars == []
+    lightnings.fit(ppo())
+    assert not hasattr(sb3s, "pbar")
+
+
+def test_a_class_of_the_users_own_is_left_alone_and_stands_alone():
+    class Own(ProgressBarCallback):
+        steps = 0
+
+        def _on_training_start(self):
+            """Draws nothing."""
+
+        def _on_step(self):
+            self.steps += 1
+            return True
+
+        def _on_training_end(self):
+            """Draws nothing."""
+
+    own = Own()
+    trainer = RLTrainer(max_steps=16, enable_progress_bar=True, rl_callback=[own])
+    assert trainer.bars == []
+    trainer.fit(ppo())
+    assert own.steps == 16

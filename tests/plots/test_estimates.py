@@ -1,6 +1,8 @@
 """What rliable computes, against a direct computation; the same each time, and numpy's generator left alone."""
 
 import importlib.util
+import subprocess
+import sys
 from itertools import product
 
 import numpy as np
@@ -72,13 +74,17 @@ def test_profiles_are_the_parts_of_runs_above_each_threshold():
         assert (curve.low <= curve.y).all()
 
 
-def test_profiles_are_those_of_rliable_itself():
-    from rliable import library
+def test_the_interquartile_mean_is_that_of_rliable_itself():
+    from rliable import metrics
 
-    thresholds = np.linspace(0, 1.5, 7)
-    values, _ = library.create_performance_profile(SCORES, thresholds, reps=10)
-    for curve in performance_profiles(SCORES, thresholds, 0.95):
-        np.testing.assert_allclose(curve.y, values[curve.label])
+    for scores in (*SCORES.values(), SCORES["x"][:1, :1], SCORES["y"][:2]):
+        assert aggregate_metrics({"k": scores}, 0.95)["IQM"]["k"].value == pytest.approx(metrics.aggregate_iqm(scores))
+
+
+def test_nothing_of_rliable_that_needs_arch_is_imported():
+    code = "import sys, rliable.metrics, lit_sb3_ray.plots.estimates as e; import numpy as np; s = {'x': np.ones((2, 2))};"
+    code += "e.aggregate_metrics(s, 0.9); assert not {'arch', 'rliable.library', 'pandas'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
 
 
 def test_improvement_is_the_part_of_pairs_of_runs_won():

@@ -53,6 +53,7 @@ def test_pickled_objects_are_refused_unread(tmp_path):
     [
         {"timesteps": [1, 2], "results": [[1.0]]},
         {"timesteps": [2, 1], "results": [[1.0], [2.0]]},
+        {"timesteps": [1, np.nan], "results": [[1.0], [2.0]]},
         {"timesteps": [1], "results": [["x"]]},
         {"results": [[1.0]]},
     ],
@@ -75,4 +76,11 @@ def test_what_is_no_archive_or_cut_is_damage(tmp_path):
             read_evaluations(tmp_path)
     write_evaluations(tmp_path, [], np.ones((0, 4)))
     with pytest.raises(ConfigError, match="no evaluation yet"):
+        read_evaluations(tmp_path)
+
+
+@pytest.mark.parametrize("content", [b"", b"text", b"\x93NUMPY", b"\x80\x04."])
+def test_no_archive_is_told_without_a_word_on_reading_pickles(tmp_path, content):
+    (tmp_path / "evaluations.npz").write_bytes(content)
+    with pytest.raises(ConfigError, match=r"evaluations\.npz is damaged: it is no archive of numpy's$"):
         read_evaluations(tmp_path)

@@ -42,6 +42,9 @@ def test_success_is_a_column_that_all_files_have(tmp_path):
         ('#{"t_start": 1}\nr,t\n1,2\n', "no column l"),
         ('#{"t_start": 1}\n', "no column r, l, t"),
         (b"\x00\xff\xfe\x80", "first line is not that of a monitor file"),
+        ("#" + "[" * 100_000 + "\nr,l,t\n", "first line is not that of a monitor file"),
+        ('#{"t_start": NaN}\nr,l,t\n1,2,3\n', "its t_start is nan"),
+        ('#{"t_start": 1}\nr,l,t\n1,2\n', "line 3 is no episode's"),
     ],
 )
 def test_a_file_that_is_none_is_told_and_the_others_are_read(content, told, tmp_path, caplog):
@@ -50,6 +53,14 @@ def test_a_file_that_is_none_is_told_and_the_others_are_read(content, told, tmp_
     with caplog.at_level(logging.WARNING):
         assert read_episodes(tmp_path).returns.tolist() == [0, 1, 2, 3]
     assert [record.message for record in caplog.records if told in record.message and "1.monitor.csv" in record.message]
+
+
+def test_where_no_file_is_sound_it_is_one_line(tmp_path, caplog):
+    for index in range(2):
+        (tmp_path / f"{index}.monitor.csv").write_text("")
+    with pytest.raises(ConfigError, match=r"0\.monitor\.csv is damaged: it is empty$"):
+        read_episodes(tmp_path)
+    assert caplog.messages == []
 
 
 @pytest.mark.parametrize("damage", ["7,1", "7,1,x\n8,1,5\n", "7,1,2,3\n", "\x00\x00\x00\n"])

@@ -143,3 +143,32 @@ def test_what_a_style_lacks_is_told(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(MissingPackageError, match=r"matplotlib.*pip install 'lit-sb3-ray\[plots\]'"):
         STYLE.check()
+
+
+def test_a_size_in_pixels_is_told_and_not_drawn(tmp_path):
+    wide = Style(figsize=(640, 480))
+    draw = figures.curves([LINE], LABELS, wide)
+    with pytest.raises(ConfigError, match=r"640 x 480 inches would be 76,800 x 57,600 pixels; give a smaller --figsize"):
+        write_picture(tmp_path / "a.png", wide, draw)
+    assert list(tmp_path.iterdir()) == []
+    assert_drawn(write_picture(tmp_path / "a.svg", wide, draw))
+
+
+@pytest.mark.parametrize("form", ["png", "svg", "pdf"])
+def test_what_breaks_in_the_middle_leaves_nothing_and_the_old_picture(form, tmp_path):
+    path = tmp_path / f"a.{form}"
+    path.write_text("older")
+    broken = Curve("$x_{$", X, X)
+    with pytest.raises(ConfigError, match=r"a\.\w+ cannot be drawn: ") as caught:
+        write_picture(path, STYLE, figures.curves([broken], LABELS, STYLE))
+    assert "\n" not in str(caught.value)
+    assert list(tmp_path.iterdir()) == [path]
+    assert path.read_text() == "older"
+
+
+def test_names_too_long_for_a_file_and_pictures_too_small_are_one_line(tmp_path):
+    with pytest.raises(ConfigError, match=r"cannot be drawn: .*too long"):
+        write_picture(tmp_path / ("n" * 300 + ".png"), STYLE, figures.curves([LINE], LABELS, STYLE))
+    for size in ((0.001, 3), (3, 0.4)):
+        with pytest.raises(ConfigError, match=r"--figsize .*: 0\.5 inches at least"):
+            Style(figsize=size).check()

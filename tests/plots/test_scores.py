@@ -50,9 +50,21 @@ def test_a_key_that_lacks_an_environment_is_left_out_and_told(caplog):
     with caplog.at_level(logging.WARNING):
         scores = score_matrices(results(A={"x": result(3), "y": result(2)}, B={"x": result(2)}), {})
     assert list(scores.last) == ["x"]
-    assert "y is left out of the aggregates: it has no result in B" in caplog.text
+    assert "y has no result in B: left out of the aggregates" in caplog.text
     with pytest.raises(ConfigError, match="no key has them"):
         score_matrices(results(A={"x": result(3)}, B={"y": result(2)}), {})
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_key_that_has_diverged_is_left_out_and_told(value, caplog):
+    diverged = result(3)
+    diverged.mean_per_eval[1, 2] = value
+    with caplog.at_level(logging.WARNING):
+        scores = score_matrices(results(A={"x": result(3), "y": diverged}), {})
+    assert list(scores.last) == ["x"]
+    assert "y has results in A that are not finite: left out of the aggregates" in caplog.text
+    with pytest.raises(ConfigError, match="aggregates need finite results"):
+        score_matrices(results(A={"y": diverged}), {})
 
 
 def test_different_evaluations_are_counted_instead_of_placed(caplog):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import subprocess
 import sys
 import threading
 import time
+from concurrent import futures
 from pathlib import Path
 
+import grpc
 import pytest
+import ray
+from ray.core.generated.gcs_service_pb2 import CheckAliveReply
 
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.scale import connection
@@ -100,22 +105,75 @@ def test_another_server_is_told_from_ray(monkeypatch, listener):
         connection._await_answer(find_cluster(RaySettings(address=f"127.0.0.1:{listener.getsockname()[1]}")))
 
 
+class Head(grpc.GenericRpcHandler):
+    """Answers the question whether nodes are alive, or fails with `code`; without either it knows no such question."""
+
+    def __init__(self, alive=None, code=None):
+        self.alive, self.code = alive, code
+
+    def service(self, call):
+        if call.method != connection._CHECK_ALIVE or (self.alive is None and self.code is None):
+            return None
+        return grpc.unary_unary_rpc_method_handler(self._answer, response_serializer=CheckAliveReply.SerializeToString)
+
+    def _answer(self, request, context):
+        if self.code is not None:
+            context.abort(self.code, "no")
+        return CheckAliveReply(raylet_alive=self.alive)
+
+
+@contextlib.contextmanager
+def serving(*answers, port=0):
+    server = grpc.server(futures.ThreadPoolExecutor(1), handlers=answers)
+    port = server.add_insecure_port(f"127.0.0.1:{port}")
+    server.start()
+    try:
+        yield find_cluster(RaySettings(address=f"127.0.0.1:{port}"))
+    finally:
+        server.stop(None)
+
+
 def test_one_that_is_only_being_started_is_waited_for(monkeypatch):
-    """The head's port opens after a moment, and answers as a server of gRPC does."""
-    port = free_port()
+    """The head's port opens after a first look at it."""
+    port, looks = free_port(), []
 
-    def serve():
-        time.sleep(0.5)
-        with socket.create_server(("127.0.0.1", port)) as server:
-            other, _ = server.accept()
-            with other:
-                other.recv(100)
-                other.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+    def look(*arguments):
+        looks.append(arguments)
+        if len(looks) == 2:
+            stack.enter_context(serving(Head(alive=[False, True]), port=port))
+        return greet(*arguments)
 
-    thread = threading.Thread(target=serve)
-    thread.start()
-    connection._await_answer(find_cluster(RaySettings(address=f"127.0.0.1:{port}")))
-    thread.join()
+    greet = connection._greet
+    monkeypatch.setattr(connection, "_greet", look)
+    with contextlib.ExitStack() as stack:
+        connection._await_answer(find_cluster(RaySettings(address=f"127.0.0.1:{port}")))
+    assert len(looks) >= 2
+
+
+def test_a_server_of_grpc_that_is_no_head_is_told_from_one(monkeypatch):
+    monkeypatch.setattr(connection, "PATIENCE_S", 0.5)
+    with serving() as cluster, pytest.raises(ConfigError, match="what listens there is no head of a Ray cluster"):
+        connection._await_answer(cluster)
+
+
+@pytest.mark.parametrize("alive", [[], [False, False]])
+def test_a_cluster_without_a_node_on_this_machine_is_told(monkeypatch, alive):
+    monkeypatch.setattr(connection, "PATIENCE_S", 0.5)
+    with (
+        serving(Head(alive)) as cluster,
+        pytest.raises(ConfigError, match="has no node on this machine: run the command on one"),
+    ):
+        connection._await_answer(cluster)
+
+
+def test_whether_a_token_is_right_is_left_to_ray():
+    with serving(Head(code=grpc.StatusCode.UNAUTHENTICATED)) as cluster:
+        connection._await_answer(cluster)
+
+
+@pytest.mark.usefixtures("ray_instance")
+def test_a_cluster_of_this_machine_is_found_to_be_one():
+    connection._await_answer(find_cluster(RaySettings(address=ray.get_runtime_context().gcs_address)))
 
 
 @pytest.mark.usefixtures("ray_instance")

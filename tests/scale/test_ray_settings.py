@@ -31,6 +31,11 @@ def test_addresses_of_clusters(address):
         ({"py_modules": ("nowhere",)}, "--py-modules 'nowhere': there is no such file or folder"),
         ({"working_dir": "nowhere"}, "--working-dir 'nowhere' is no folder"),
         ({"env_vars": (("A-B", "1"),)}, "--env-vars 'A-B' is no name"),
+        ({"address": None}, "address of Ray must be a string, not None"),
+        ({"num_cpus": "2"}, "num_cpus of Ray must be a whole number or None, not '2'"),
+        ({"py_modules": "mine.py"}, "py_modules of Ray must be a tuple of paths, not 'mine.py'"),
+        ({"env_vars": {"A": "1"}}, "env_vars of Ray must be a tuple of names and values"),
+        ({"env_vars": (("A", 1),)}, "env_vars of Ray must be a tuple of names and values"),
     ],
 )
 def test_what_is_refused(settings, told):

@@ -1,4 +1,5 @@
-"""Run by a test: a study on a cluster of two nodes on this machine, one of which is lost while both trials are at step 30.
+"""Run by a test: a study on a cluster on this machine. It has one node, gets another while the first trial is at step 30, and
+loses that one while both trials are there.
 
 Prints what it has found as JSON. `RAY_TMPDIR` keeps the cluster's address from processes that look for one.
 """
@@ -23,12 +24,15 @@ def main(folder):
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
     cluster = Cluster(initialize_head=True, connect=True, head_node_args={**node, "include_dashboard": False})
     try:
-        second = cluster.add_node(**node)
-        cluster.wait_for_nodes()
+
+        def wait_for(number):
+            while not (folder / "met.txt").exists() or len(met(folder)) < number:
+                time.sleep(0.1)
 
         def lose():
-            while not (folder / "met.txt").exists() or len(met(folder)) < 2:
-                time.sleep(0.1)
+            wait_for(1)
+            second = cluster.add_node(**node)
+            wait_for(2)
             waiting = [pid for _, pid in met(folder)]
             cluster.remove_node(second, allow_graceful=False)
             # The lost node's process may outlive it for a moment, in which its trial would get to its end.

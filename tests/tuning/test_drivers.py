@@ -7,6 +7,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -20,11 +21,12 @@ from studies import NAME, enqueue, journal, met, plan, rows_of, study_of
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.study_options import StudyOptions
 from lit_sb3_ray.tuning import drivers
+from lit_sb3_ray.tuning.checking import FOLDER, TOTAL
 from lit_sb3_ray.tuning.drivers import Lease, drivers_of, enter, request_stop
-from lit_sb3_ray.tuning.opening import FOLDER, TOTAL
 from lit_sb3_ray.tuning.rows import CHECKPOINT, CONTINUES, FAILURE, counts
 from lit_sb3_ray.tuning.schedule.schedulers import original_number
-from lit_sb3_ray.tuning.storage import open_storage
+from lit_sb3_ray.tuning.space.samplers import worker_seed
+from lit_sb3_ray.tuning.storage import open_storage, open_study
 
 # A busy machine takes its time to start a Ray for each driver.
 pytestmark = pytest.mark.timeout(900)
@@ -66,6 +68,40 @@ def test_a_living_driver_is_not_pushed_aside(entrance, told):
     with pytest.raises(ConfigError, match=f"s is worked on by process {os.getpid()} on .*{told}"):
         enter(study, entrance, "s")
     assert enter(study, "join", "s").driver.number == 1
+
+
+@pytest.mark.parametrize("entrance", ["new", "resume"])
+def test_of_several_that_enter_in_the_same_moment_one_stays(entrance, tmp_path):
+    if entrance == "resume":
+        enter(open_study(journal(tmp_path), NAME), "new", "s").end()
+    barrier, stays, refused = threading.Barrier(5), [], []
+
+    def come():
+        study = open_study(journal(tmp_path), NAME)
+        barrier.wait()
+        try:
+            stays.append(enter(study, entrance, "s"))
+        except ConfigError as error:
+            refused.append(str(error))
+
+    open_study(journal(tmp_path), NAME)
+    threads = [threading.Thread(target=come) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (len(stays), len(refused)) == (1, 4)
+    assert all("--join works beside it" in told for told in refused)
+    living = [driver.id for driver in drivers_of(open_study(journal(tmp_path), NAME)) if driver.alive]
+    assert living == [stays[0].driver.id]
+
+
+def test_drivers_that_join_in_the_same_moment_draw_other_points():
+    """Case B8: both find as many drivers and rows before them."""
+    study = new_study()
+    enter(study, "new", "s")
+    workers = {Lease(study, 1, joined=True).driver.worker for _ in range(2)}
+    assert len({worker_seed(42, worker, 0) for worker in workers}) == 2
 
 
 def test_nobody_is_joined():
@@ -308,7 +344,7 @@ def test_two_drivers_on_one_study_share_its_total(ray_instance, tmp_path):
             with pytest.raises(ConfigError, match=f"is worked on by process {first.pid} on .*{told}"):
                 study_of(tmp_path, study_options=StudyOptions(entrance=entrance), **where).hyperparameters_optimization()
         result = study_of(
-            tmp_path, options={"entrance": "join"}, n_jobs=2, pruner="asha", **where
+            tmp_path, options={"entrance": "join"}, n_jobs=2, pruner="asha", trial_objective="mean:2", **where
         ).hyperparameters_optimization()
         (tmp_path / "gate").touch()
         assert first.wait(SECONDS) == 0

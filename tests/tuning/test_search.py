@@ -9,6 +9,8 @@ import pytest
 from optuna.trial import TrialState
 from ray.tune.search import Searcher
 
+from lit_sb3_ray.tuning import drivers
+from lit_sb3_ray.tuning.drivers import enter
 from lit_sb3_ray.tuning.rows import (
     CHECKPOINT,
     DRIVER,
@@ -20,6 +22,7 @@ from lit_sb3_ray.tuning.rows import (
     SURPLUS,
     TIMESTEPS,
     TRACEBACK,
+    break_off,
     counts,
     enqueue_continuation,
 )
@@ -38,8 +41,8 @@ def new_study():
     return optuna.create_study(direction="maximize")
 
 
-def search_of(study, total=3, objective="last", draw=draw, driver="me"):
-    return StudySearch(study, total, draw, objective, driver)
+def search_of(study, total=3, objective="last", draw=draw, lease=None):
+    return StudySearch(study, total, draw, objective, lease)
 
 
 def result(mark, value, finished=False, seeds=(), jumped=(), steps=None):
@@ -62,7 +65,8 @@ def failure(reason="ValueError: broken"):
 
 def test_a_trial_s_config_says_what_was_drawn_and_what_it_means():
     study = new_study()
-    config = search_of(study).suggest("a")
+    lease = enter(study, "new", "s")
+    config = search_of(study, lease=lease).suggest("a")
     (row,) = study.trials
     assert config == {
         NUMBER: 0,
@@ -71,7 +75,7 @@ def test_a_trial_s_config_says_what_was_drawn_and_what_it_means():
         ORIGIN: None,
     }
     assert row.state == TrialState.RUNNING
-    assert row.user_attrs[DRIVER] == "me"
+    assert row.user_attrs[DRIVER] == lease.driver.id
 
 
 def test_no_more_are_drawn_than_asked_for():
@@ -264,13 +268,13 @@ def test_two_searches_that_take_the_last_trial_at_once_keep_one(monkeypatch):
 def test_many_searches_on_one_storage_share_the_total_exactly(tmp_path):
     total, drivers = 12, 4
 
-    def work(driver):
-        search = search_of(open_study(str(tmp_path / "study.log"), "s"), total, driver=str(driver))
+    def work():
+        search = search_of(open_study(str(tmp_path / "study.log"), "s"), total)
         while search.suggest("a") != Searcher.FINISHED:
             search.on_trial_complete("a", result(20, 1.0, finished=True))
 
     open_study(str(tmp_path / "study.log"), "s")
-    threads = [threading.Thread(target=work, args=(driver,)) for driver in range(drivers)]
+    threads = [threading.Thread(target=work) for _ in range(drivers)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -278,6 +282,39 @@ def test_many_searches_on_one_storage_share_the_total_exactly(tmp_path):
     rows = open_study(str(tmp_path / "study.log"), "s").trials
     assert sum(map(counts, rows)) == sum(row.state == TrialState.COMPLETE for row in rows) == total
     assert all(SURPLUS in row.user_attrs for row in rows if row.state == TrialState.FAIL)
+
+
+@pytest.mark.parametrize("event", ["suggest", "result", "complete", "lose", "locate", "checkpoint", "close"])
+def test_a_driver_that_was_silent_for_too_long_leaves_its_rows_to_its_successor(event, monkeypatch, caplog):
+    """Its process was stopped for a while; meanwhile `--resume` has taken its trials over. It wakes up with any event."""
+    study = new_study()
+    silent = enter(study, "new", "s")
+    search = search_of(study, lease=silent)
+    search.suggest("a")
+    search.on_trial_result("a", result(20, 1.0))
+    monkeypatch.setattr(drivers, "LEASE_S", -1.0)
+    successor = enter(study, "resume", "s")
+    break_off(study, study.trials[0])
+    enqueue_continuation(study, study.trials[0])
+    before = [(row.state, row.user_attrs) for row in study.trials]
+    happens = {
+        "suggest": lambda: search.suggest("b"),
+        "result": lambda: search.on_trial_result("a", result(40, 2.0)),
+        "complete": lambda: search.on_trial_complete("a", result(100, 2.0, finished=True)),
+        "lose": lambda: search.lose("a", "ActorDiedError: gone", "..."),
+        "locate": lambda: search.locate("a", "somewhere"),
+        "checkpoint": lambda: search.checkpointed("a", "somewhere"),
+        "close": search.close,
+    }
+    for _ in range(2):
+        assert happens[event]() in (None, Searcher.FINISHED)
+    assert search.closing
+    assert [(row.state, row.user_attrs) for row in study.trials] == before
+    assert caplog.text.count("has taken the study over: it ends") == 1
+    entry = drivers.drivers_of(study)[0]
+    silent.renew()
+    assert drivers.drivers_of(study)[0] == entry
+    assert successor.successor() is None
 
 
 def test_the_storage_is_the_only_state(tmp_path):

@@ -122,6 +122,7 @@ def test_a_trial_goes_between_the_file_and_what_is_given(tmp_path):
 
 
 def test_a_study_without_a_trial_means_its_best(tmp_path):
+    """Case B13."""
     storage = storages(tmp_path)["journal"]
     fill(storage)
     best = manager(tmp_path, storage=storage, study_name=NAME).read_hyperparameters()

@@ -3,9 +3,11 @@
 import argparse
 import json
 import logging
+import os
 import sqlite3
 import threading
 import time
+from dataclasses import replace
 
 import optuna
 import pandas as pd
@@ -17,6 +19,8 @@ from studies import NAME, POINT, enqueue, journal, plan, rows_of, states_of, stu
 from lit_sb3_ray import ExperimentManager, run_study
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import read_evaluations
+from lit_sb3_ray.tuning import room
+from lit_sb3_ray.tuning.drivers import _is_running
 from lit_sb3_ray.tuning.reports.standing import standing_of
 from lit_sb3_ray.tuning.rows import CHECKPOINT, FAILURE, JUMPED, SEED_VALUES, SPREAD, TIMESTEPS
 from lit_sb3_ray.tuning.running import trial_seeds
@@ -232,6 +236,7 @@ def test_evaluations_of_each_trial_are_kept_where_asked(finished):
 
 
 def test_several_seeds_are_one_trial_worth_their_mean(finished, again):
+    """Case B14."""
     rows, _ = again
     for row in rows:
         values = row.user_attrs[SEED_VALUES]
@@ -283,8 +288,13 @@ def test_training_with_a_trial_is_the_trial(ray_instance, tmp_path, caplog):
         assert {**manager.saved_hyperparams, "n_timesteps": 600} == result.hyperparams
 
 
-def test_as_many_trials_at_once_as_asked_and_long_rollouts_pass_evaluations(ray_instance, tmp_path):
-    """The first trial waits for the second. Rollouts of 30 steps: reports at 30, 60, 90 belong to marks 30, 60, 80."""
+def test_as_many_trials_at_once_as_asked_and_long_rollouts_pass_evaluations(ray_instance, tmp_path, monkeypatch):
+    """Case B10. The first trial waits for the second, for which there is no room at first, as where a node comes later.
+
+    Rollouts of 30 steps: reports at 30, 60, 90 belong to marks 30, 60, 80.
+    """
+    find = room.find_room
+    monkeypatch.setattr(room, "find_room", lambda manager: replace(find(manager), at_once=1))
     wait = {"role": "train", "when": "step", "at": 3, "what": "wait"}
     where = enqueue(tmp_path, POINT, POINT)
     settings = {"n_evaluations": 8, "n_timesteps": 80, "hyperparams": {"n_steps": 30}, "n_jobs": 2}
@@ -357,6 +367,21 @@ def test_weak_trials_are_pruned_with_what_they_had(ray_instance, tmp_path):
     assert result.number == 1
 
 
+def test_a_pruned_trial_leaves_no_env_actor_and_no_child_of_one(ray_instance, tmp_path):
+    """Case J2. Two envs in actors, each with a simulator in a process of its own; the study's processes are all gone, too."""
+    where = enqueue(tmp_path, *({**POINT, "max_grad_norm": worth} for worth in (3.0, 0.5)))
+    settings = {"vec_env_type": "ray", "n_envs": 2, "pruner": "asha", "n_timesteps": 200, **plan(tmp_path)}
+    study_of(tmp_path, "StudyChild-v0", **settings, **where).hyperparameters_optimization()
+    assert states_of(tmp_path) == ["COMPLETE", "PRUNED"]
+    opened = [line.split() for line in (tmp_path / "opened.txt").read_text().splitlines()]
+    pids = {int(pid) for line in opened for pid in line} - {os.getpid()}
+    assert len(opened) >= 6
+    deadline = time.monotonic() + IN_TIME_S
+    while left := [pid for pid in pids if _is_running(pid)]:
+        assert time.monotonic() < deadline, left
+        time.sleep(0.1)
+
+
 def test_settings_that_suit_no_env_are_refused_before_there_is_anything(ray_instance, tmp_path):
     with pytest.raises(ConfigError, match="dqn on TinyCount-v0: dqn is for discrete actions"):
         study_of(tmp_path, "TinyCount-v0", "dqn", hyperparams=None).hyperparameters_optimization()
@@ -365,7 +390,8 @@ def test_settings_that_suit_no_env_are_refused_before_there_is_anything(ray_inst
 
 def test_settings_that_suit_no_trial_end_the_study_in_one_line(ray_instance, tmp_path, caplog):
     where = {"storage": journal(tmp_path), "study_name": NAME}
-    broken = plan(tmp_path, {"role": "train", "when": "construct", "what": "error"})
+    # The first one is built only for a look at it.
+    broken = plan(tmp_path, *({"role": "train", "when": "construct", "what": what} for what in ("pass", "error")))
     with caplog.at_level(logging.WARNING), pytest.raises(ConfigError, match="'StudyWorth-v0' cannot be built") as error:
         study_of(tmp_path, **broken, **where).hyperparameters_optimization()
     assert "\n" not in str(error.value)

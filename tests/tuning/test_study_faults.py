@@ -1,12 +1,18 @@
-"""Whatever may befall a trial, one after another in one real study: what it leaves in the rows, and that the study goes on."""
+"""Whatever may befall a trial, one after another in one real study: what it leaves in the rows, and that the study goes on.
+
+And what befalls the study itself: its storage is lost while a trial is at work.
+"""
 
 import json
+import time
+from pathlib import Path
 
 import pandas as pd
 import pytest
 from optuna.trial import TrialState
 from studies import NAME, POINT, enqueue, journal, met, open_study, plan, rows_of, states_of, study_of
 
+from lit_sb3_ray.errors import StudyError
 from lit_sb3_ray.tuning.rows import CHECKPOINT, FAILURE, SURPLUS, TRACEBACK
 
 WHOLE, CONSTRUCTOR, RESET, STEP, REWARD, EVALUATION, LOST, DISK, MENDED, WEIGHTS = range(10)
@@ -111,3 +117,25 @@ def test_a_trial_that_cannot_write_checkpoints_goes_on_without(study, rows):
 def test_no_row_is_left_running(study):
     study = open_study(journal(study[0]), NAME)
     assert all(row.state.is_finished() and SURPLUS not in row.user_attrs for row in study.trials)
+
+
+def test_a_study_whose_storage_is_lost_ends_in_one_line_and_is_gone_on_with(ray_instance, tmp_path):
+    """Nothing is left at work, and what was kept until then is whole."""
+    import ray
+
+    where = enqueue(tmp_path, POINT)
+    lost = plan(tmp_path, {"role": "train", "when": "step", "at": 50, "what": "no storage"})
+    with pytest.raises(
+        StudyError, match=r"study 's' cannot be kept any more: IsADirectoryError: .*go on with --resume"
+    ) as error:
+        study_of(tmp_path, options={"checkpoint_every": 0.0}, **where, **lost).hyperparameters_optimization()
+    assert "\n" not in str(error.value)
+    ((_, pid),) = met(tmp_path)
+    deadline = time.monotonic() + 60.0
+    while Path(f"/proc/{pid}").exists() or ray.available_resources()["CPU"] < 4.0:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+    (tmp_path / "study.log").rmdir()
+    (tmp_path / "kept.log").rename(tmp_path / "study.log")
+    (row,) = rows_of(tmp_path)
+    assert (row.state, list(row.intermediate_values)) == (TrialState.RUNNING, [20, 40])

@@ -7,7 +7,16 @@ import pytest
 import yaml
 
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.tuning.study_folder import StudyFolder, claim_study, describe_study, open_study_folder, remove_study
+from lit_sb3_ray.tuning.study_folder import (
+    StudyFolder,
+    claim_study,
+    describe_study,
+    file_name,
+    folder_beside,
+    from_anywhere,
+    open_study_folder,
+    remove_study,
+)
 
 
 def test_two_starts_get_two_folders(tmp_path):
@@ -35,6 +44,9 @@ def test_only_an_empty_folder_is_removed(tmp_path):
 def test_a_study_with_its_own_journal_may_be_moved(tmp_path):
     folder = claim_study(tmp_path, "ppo", "CartPole-v1")
     describe_study(folder, str(folder.journal), "s", {"algo": "ppo", "n_trials": 3})
+    # It was gone on with from another folder in between.
+    storage = tmp_path / "x" / ".." / folder.journal.relative_to(tmp_path)
+    describe_study(folder, str(storage), "s", {"algo": "ppo", "n_trials": 3})
     moved = tmp_path / "elsewhere"
     shutil.move(folder.path, moved)
     assert open_study_folder(moved) == (StudyFolder(moved), str(moved / "study.log"), "s", {"algo": "ppo", "n_trials": 3})
@@ -67,3 +79,29 @@ def test_what_is_no_study_is_told(tmp_path):
     (tmp_path / "study.yml").write_text(yaml.safe_dump({"storage": "study.log"}))
     with pytest.raises(ConfigError, match="names no study"):
         open_study_folder(tmp_path)
+
+
+def test_paths_among_the_settings_mean_the_same_from_any_working_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    files = {"conf_file": "conf.yml", "search_space": "space.yml", "log_folder": "logs", "optimization_log_path": "opt"}
+    assert from_anywhere(files) == {name: str(tmp_path / path) for name, path in files.items()}
+    others = {"conf_file": "pkg.conf", "search_space": "pkg.mod:function", "storage_path": "s3://bucket/x", "algo": "ppo"}
+    for stays in (others, {"storage_path": "", "optimization_log_path": None, "conf_file": "/srv/conf.py"}):
+        assert from_anywhere(stays) == stays
+
+
+def test_a_study_is_found_beside_its_own_journal(tmp_path):
+    folder = claim_study(tmp_path, "ppo", "CartPole-v1")
+    describe_study(folder, str(folder.journal), "s", {})
+    assert folder_beside(str(folder.journal), "s") == folder
+    assert folder_beside(str(folder.journal), "other") is None
+    assert folder_beside(str(folder.path / "other.log"), "s") is None
+    assert folder_beside(str(tmp_path / "study.log"), "s") is None
+    assert folder_beside(f"sqlite:///{folder.path}/study.log", "s") is None
+
+
+@pytest.mark.parametrize(
+    ("name", "file"), [("s", "s"), ("a/b", "a-b"), ("../up", "-up"), ("...", "study"), ("x" * 300, "x" * 100)]
+)
+def test_a_study_s_name_leads_to_no_other_folder(name, file):
+    assert file_name(name) == file

@@ -49,3 +49,13 @@ def test_what_fits_nowhere_is_refused_with_the_numbers():
     with pytest.raises(ConfigError, match="a trial needs 10 CPU, and all of Ray's nodes have 8 CPU"):
         trials_at_once(request, None, SMALL)
     assert trials_at_once(request, None, SMALL, may_grow=True) == 1
+
+
+@pytest.mark.parametrize(
+    ("n_jobs", "may_grow", "count"),
+    [(None, False, 8), (3, False, 3), (50, False, 8), (None, True, 9), (3, True, 3), (50, True, 50)],
+)
+def test_no_more_are_drawn_than_run_unless_nodes_may_be_added(n_jobs, may_grow, count):
+    """Nodes are added for what waits: one more than fits where nobody says how many, so that a small cluster grows."""
+    request = trial_request(StudyOptions(), 0.0, 0, None, SMALL)
+    assert trials_at_once(request, n_jobs, SMALL, may_grow) == count

@@ -4,10 +4,11 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from ray import tune
 
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
-from lit_sb3_ray.tuning.watch import StudyEnd, address
+from lit_sb3_ray.tuning.watch import StudyEnd, _reason, address
 
 
 class Search:
@@ -40,3 +41,38 @@ def test_what_ends_a_study(how, ends):
     search.closing = how == "wish"
     assert end.stop_all() is ends is search.closing
     assert not end("a", {"done": True})
+
+
+class Unable(tune.Trainable):
+    """A trial whose process cannot even begin."""
+
+    def setup(self, config):
+        raise ModuleNotFoundError("No module named 'my_envs'")
+
+
+class Reasons(tune.Callback):
+    def __init__(self):
+        self.told = []
+
+    def on_trial_recover(self, iteration, trials, trial, **info):
+        self.told.append(("goes on", *_reason(trial)))
+
+    def on_trial_error(self, iteration, trials, trial, **info):
+        self.told.append(("failed", *_reason(trial)))
+
+
+def test_a_process_that_cannot_begin_is_told_with_its_own_reason(ray_instance, tmp_path):
+    reasons = Reasons()
+    tune.Tuner(
+        Unable,
+        run_config=tune.RunConfig(
+            storage_path=str(tmp_path),
+            callbacks=[reasons],
+            failure_config=tune.FailureConfig(max_failures=1),
+            verbose=0,
+        ),
+    ).fit()
+    assert [(what, reason) for what, reason, _ in reasons.told] == [
+        (what, "ActorDiedError: ModuleNotFoundError: No module named 'my_envs'") for what in ("goes on", "failed")
+    ]
+    assert all("in setup" in text for _, _, text in reasons.told)

@@ -72,3 +72,19 @@ def test_only_wanted_files_of_the_top_are_unpacked(tmp_path):
     assert files == [folder / "0.monitor.csv"]
     assert [entry.name for entry in folder.iterdir()] == ["0.monitor.csv"]
     assert files[0].read_bytes() == b"abc"
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_bytes_that_were_changed_on_the_way_are_told_whatever_they_were(tmp_path, method):
+    with zipfile.ZipFile(tmp_path / "whole.zip", "w", method) as archive:
+        archive.writestr("ü.csv", "1,2\n" * 10)
+    whole = (tmp_path / "whole.zip").read_bytes()
+    for place in range(len(whole)):
+        for value in (0, 255, whole[place] ^ 1):
+            (tmp_path / "x.zip").write_bytes(whole[:place] + bytes([value]) + whole[place + 1 :])
+            try:
+                with open_archive(tmp_path / "x.zip") as archive:
+                    for name in archive.namelist():
+                        archive.read(name)
+            except ConfigError as error:
+                assert "\n" not in str(error)

@@ -156,3 +156,10 @@ def test_other_things_are_no_statistics(tmp_path):
         read_statistics(tmp_path / "s.pkl")
     with pytest.raises(ConfigError, match="cannot be read: No such file"):
         read_statistics(tmp_path / "none.pkl")
+
+
+@pytest.mark.parametrize("name", ["predict", "learn", "_setup_model", "get_env"])
+def test_data_in_the_place_of_a_method_is_refused(tmp_path, name):
+    path = zip_with(tmp_path / "model.zip", "data", content=f'{{"{name}": 5}}'.encode())
+    with pytest.raises(ConfigError, match=f"refused: its data would take the place of the algorithm's method {name}"):
+        read_custom_objects(path, NOT_READ)

@@ -4,7 +4,9 @@ import collections
 import os
 import pickle
 import re
+import struct
 import sys
+import tracemalloc
 import types
 
 import cloudpickle
@@ -188,3 +190,21 @@ def test_all_that_is_listed_is_there():
 
 def test_python_s_own_reader_takes_its_steps_from_a_table():
     assert pickle._Unpickler.dispatch[pickle.BUILD[0]] is pickle._Unpickler.load_build
+
+
+def test_room_is_made_for_bytes_that_are_there_and_no_others():
+    array = np.arange(1000.0)
+    whole = pickle.dumps(array, 5)
+    assert pickle.BYTEARRAY8 in whole
+    assert same(read_pickle(whole, "here"), array)
+    assert read_pickle(pickle.dumps(bytearray(b"abc"), 5), "here") == bytearray(b"abc")
+    for length in (8001, 2**40, 2**64 - 1):
+        lying = whole.replace(struct.pack("<Q", array.nbytes), struct.pack("<Q", length))
+        assert lying != whole
+        tracemalloc.start()
+        try:
+            with pytest.raises(ConfigError, match="cannot be read"):
+                read_pickle(lying, "here")
+            assert tracemalloc.get_traced_memory()[1] < 2**20
+        finally:
+            tracemalloc.stop()

@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import signal
 import subprocess
+import sys
 import threading
 
 import gymnasium as gym
@@ -84,6 +85,25 @@ class FailingConstruction(Steady):
         super().__init__(index, **kwargs)
         if index == self.who:
             raise RuntimeError("no simulator here")
+
+
+class Exiting(Steady):
+    def misbehave(self):
+        sys.exit(0)
+
+
+class ExitingReset(Steady):
+    def reset(self, *, seed=None, options=None):
+        if self.index == self.who:
+            sys.exit(0)
+        return super().reset(seed=seed, options=options)
+
+
+class ExitingConstruction(Steady):
+    def __init__(self, index, **kwargs):
+        super().__init__(index, **kwargs)
+        if index == self.who:
+            sys.exit(0)
 
 
 class FailingClose(Steady):

@@ -78,11 +78,13 @@ def test_eight_actors_share_four_cpus_and_give_them_back():
     ("arguments", "message"),
     [
         ({"transport": "shard"}, "unknown transport 'shard'.*'shared'"),
+        ({"transport": 3}, "unknown transport 3"),
         ({"num_cpus_per_actor": 0}, "num_cpus_per_actor must be positive"),
         ({"step_timeout": 0}, "step_timeout must be a positive number"),
         ({"num_cpus_per_actor": 0.00001}, "num_cpus_per_actor must be positive, 0.0001 at least"),
         ({"step_timeout": float("nan")}, "step_timeout must be a positive number"),
-        ({"max_restarts": -1}, "max_restarts must not be negative"),
+        ({"max_restarts": -1}, "max_restarts must be a whole number, 0 or more, got -1"),
+        ({"max_restarts": "3"}, "max_restarts must be a whole number"),
         ({"envs_per_actor": 0}, "envs_per_actor must be"),
     ],
 )
@@ -91,6 +93,9 @@ def test_wrong_arguments_are_refused(arguments, message):
         RayVecEnv(builders(2), **arguments)
     with pytest.raises(ConfigError, match="at least one environment"):
         RayVecEnv([])
+    for wrong in (builders(1)[0], [builders(1)[0]()], None):
+        with pytest.raises(ConfigError, match="env_fns must be a list of functions that build an environment each"):
+            RayVecEnv(wrong)
 
 
 def test_a_grouping_that_was_planned_is_used_and_must_fit():

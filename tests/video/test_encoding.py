@@ -125,6 +125,13 @@ def test_a_folder_that_cannot_be_made_is_told(tmp_path):
         write(tmp_path / "file" / "videos", pictures(1))
 
 
+def test_a_folder_that_came_into_the_place_of_the_video_is_told(tmp_path):
+    (tmp_path / "film.mp4").mkdir()
+    with pytest.raises(ConfigError, match=r"videos cannot be written to .*: Is a directory"):
+        write(tmp_path, pictures(2))
+    assert names(tmp_path) == ["film.mp4"]
+
+
 @pytest.mark.parametrize("package", ["imageio_ffmpeg", "PIL"])
 def test_a_missing_package_is_told_with_its_extra(package):
     code = (

@@ -49,18 +49,50 @@ def test_a_run_may_have_some_of_them_only(run):
     assert [model.which for model in saved_models(run, "ppo", "CartPole-v1")] == [5_000, 10_000, 20_000]
 
 
+def test_a_damaged_model_is_left_out_where_there_are_others(run, caplog):
+    (run / "rl_model_10000_steps.zip").write_bytes(b"half")
+    put(run / "rl_model_007_steps.zip", 7)
+    assert [model.which for model in saved_models(run, "ppo", "CartPole-v1")] == [5_000, "best", 20_000, "final"]
+    assert [message.rpartition(": ")[2] for message in caplog.messages] == ["left out"] * 2
+    (run / "rl_model_007_steps.zip").unlink()
+    for path in run.glob("*.zip"):
+        path.write_bytes(b"half")
+    with pytest.raises(ConfigError, match="is no zip archive"):
+        saved_models(run, "ppo", "CartPole-v1")
+
+
 def test_a_run_without_models_is_told(tmp_path):
     with pytest.raises(ConfigError, match=r"no CartPole-v1\.zip in '.*': models there are none"):
         saved_models(tmp_path, "ppo", "CartPole-v1")
 
 
-@pytest.mark.parametrize("content", [b"", b"no zip", "empty", "list", "words"])
+DATA = {
+    "empty": "{}",
+    "list": "[]",
+    "words": "nothing",
+    "deep": "[" * 100_000,
+    "infinite": '{"num_timesteps": Infinity}',
+    "negative": '{"num_timesteps": -1}',
+    "yes": '{"num_timesteps": true}',
+}
+
+
+@pytest.mark.parametrize("content", [b"", b"no zip", *DATA])
 def test_a_damaged_model_is_told(tmp_path, content):
     path = tmp_path / "best_model.zip"
     if isinstance(content, bytes):
         path.write_bytes(content)
     else:
         with zipfile.ZipFile(path, "w") as archive:
-            archive.writestr("data", {"empty": "{}", "list": "[]", "words": "nothing"}[content])
-    with pytest.raises(ConfigError, match="is no model of Stable-Baselines3"):
+            archive.writestr("data", DATA[content])
+    with pytest.raises(ConfigError, match=r"best_model\.zip'? is no (model of Stable-Baselines3|zip archive)") as caught:
+        trained_steps(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_model_that_would_unpack_to_gigabytes_is_not_read(tmp_path):
+    path = tmp_path / "best_model.zip"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("data", " " * 2**25)
+    with pytest.raises(ConfigError, match="would unpack to"):
         trained_steps(path)

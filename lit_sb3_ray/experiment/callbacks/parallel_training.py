@@ -77,6 +77,8 @@ class ParallelTrainCallback(BaseCallback):
     full precision.
     """
 
+    only_for_one_learner = "learners exchange gradients as they train, and this trains beside that"
+
     def __init__(self, gradient_steps: int = 100, verbose: int = 0, sleep_time: float = 0.0) -> None:
         """Prepares training.
 

@@ -9,6 +9,7 @@ from stable_baselines3.common.callbacks import BaseCallback
 
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.run_folder import replace_file
+from lit_sb3_ray.lit.refusals import refusing
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +37,8 @@ class SaveVecNormalizeCallback(BaseCallback):
         self.name_prefix = name_prefix
 
     def _init_callback(self) -> None:
-        self.save_path.mkdir(parents=True, exist_ok=True)
+        with refusing(f"save_path of SaveVecNormalizeCallback {str(self.save_path)!r} cannot be written"):
+            self.save_path.mkdir(parents=True, exist_ok=True)
 
     def _on_step(self) -> bool:
         normalize = self.model.get_vec_normalize_env()

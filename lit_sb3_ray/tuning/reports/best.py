@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,9 +17,18 @@ from lit_sb3_ray.config.numerals import to_number
 from lit_sb3_ray.config.plain import to_plain
 from lit_sb3_ray.envs.families import is_atari
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.tuning.reports.record import StudyRecord, best_first, count_states, is_drawable, value_of
+from lit_sb3_ray.tuning.reports.record import (
+    BROKEN_OFF,
+    FULL_BUDGET,
+    RUN_FLAGS,
+    StudyRecord,
+    best_first,
+    count_states,
+    is_drawable,
+    value_of,
+)
 from lit_sb3_ray.tuning.reports.wording import count, cut
-from lit_sb3_ray.tuning.rows import HYPERPARAMS, SEED, SEED_VALUES, SPREAD, TIMESTEPS
+from lit_sb3_ray.tuning.rows import FOLDER, HYPERPARAMS, PARAMS_AT_END, SEED, SEED_VALUES, SPREAD, TIMESTEPS
 from lit_sb3_ray.tuning.space.conversion import convert
 
 if TYPE_CHECKING:
@@ -58,8 +68,13 @@ def best_trials(study: StudyRecord, number: int) -> list[BestTrial]:
     """
     ranked = best_first(study)[:number]
     if not ranked:
-        states = ", ".join(f"{many} {state}" for state, many in count_states(study.trials).items()) or "no trials at all"
-        raise ConfigError(f"study {study.name!r} has no best trial yet: none is complete with a finite value ({states})")
+        counted = count_states(study.trials)
+        states = ", ".join(f"{many} {state}" for state, many in counted.items()) or "no trials at all"
+        resume = shlex.join(["lit-sb3-ray", "tune", "--resume", str(study.attributes.get(FOLDER, "STUDY"))])
+        further = f"; `{resume}` goes on with what was broken off" if BROKEN_OFF in counted else ""
+        raise ConfigError(
+            f"study {study.name!r} has no best trial yet: none is complete with a finite value ({states}){further}"
+        )
     return [_entry_of(study, trial) for trial in ranked]
 
 
@@ -87,7 +102,7 @@ def _entry_of(study: StudyRecord, trial: FrozenTrial) -> BestTrial:
     if entry is None:
         entry, note = _converted_entry(study, trial)
     # An entry named `default` serves any env.
-    notes = (_headline(study, trial), note, *_usage(study, trial, entry))
+    notes = (_headline(study, trial), note, _changes(trial), *_usage(study, trial, entry))
     return BestTrial(trial, study.env_id or "default", entry, tuple(filter(None, notes)))
 
 
@@ -138,20 +153,65 @@ def _headline(study: StudyRecord, trial: FrozenTrial) -> str:
     return f"Trial {trial.number} of study {study.name}: {value_of(trial):.6g}{spread}{after}"
 
 
+def _changes(trial: FrozenTrial) -> str:
+    """What a member of a population has had at its end, where it did not keep what it began with."""
+    at_end = trial.user_attrs.get(PARAMS_AT_END)
+    if not isinstance(at_end, Mapping):
+        return ""
+    changed = ", ".join(f"{name}: {value:.4g}" if is_drawable(value) else f"{name}: {value}" for name, value in at_end.items())
+    return f"This is what it began with; a population changes that on the way, and in the end it was {changed}."
+
+
 def _usage(study: StudyRecord, trial: FrozenTrial, entry: Mapping[str, Any]) -> list[str]:
-    algo, env_id = study.algo, study.env_id
-    if algo is None or env_id is None:
+    words = train_words(study, entry)
+    if not words:
         return []
     seed = trial.user_attrs.get(SEED)
-    seeded = f" --seed {seed}" if isinstance(seed, int) else ""
-    lines = [f"lit-sb3-ray train --algo {algo} --env {env_id}{seeded} --conf-file THIS_FILE"]
-    own, full = to_number(entry.get("n_timesteps")), _full_budget(algo, env_id)
-    if own is not None and full is not None and own < full[0]:
-        lines.append(f"n_timesteps is the study's; {full[1]} trains {env_id} for {full[0]:_}: with -n {full[0]} in full.")
+    seeded = ["--seed", str(seed)] if isinstance(seed, int) else []
+    lines = [shlex.join([*words, *seeded, "--conf-file", "THIS_FILE"])]
+    full = _longer_budget(study, entry)
+    if full is not None:
+        lines.append(f"n_timesteps is the study's; {full[1]} trains {study.env_id} for {full[0]:_}, and so does -n {full[0]}.")
     return lines
 
 
-def _full_budget(algo: str, env_id: str) -> tuple[int, str] | None:
+def train_words(study: StudyRecord, entry: Mapping[str, Any]) -> list[str]:
+    """Writes the command that trains with a trial's hyperparameters, for as long as the study's own file says.
+
+    Args:
+        study: The study.
+        entry: The trial's hyperparameters.
+
+    Returns:
+        The words of the command line, all but `--conf-file` with the entry's file; empty where the study does not say
+        enough.
+    """
+    if study.algo is None or study.env_id is None:
+        return []
+    flags = study.attributes.get(RUN_FLAGS)
+    full = _longer_budget(study, entry)
+    return [
+        *("lit-sb3-ray", "train", "--algo", study.algo, "--env", study.env_id),
+        *(map(str, flags) if isinstance(flags, list | tuple) else ()),
+        *(() if full is None else ("-n", str(full[0]))),
+    ]
+
+
+def _longer_budget(study: StudyRecord, entry: Mapping[str, Any]) -> tuple[int, str] | None:
+    """The env steps of the study's file and the file's name, where they are more than the trials had."""
+    own = to_number(entry.get("n_timesteps"))
+    if own is None or study.algo is None or study.env_id is None:
+        return None
+    noted = study.attributes.get(FULL_BUDGET)
+    if isinstance(noted, list | tuple) and len(noted) == 2:
+        steps = to_number(noted[0])
+        full = None if steps is None else (int(steps), str(noted[1]))
+    else:
+        full = _packaged_budget(study.algo, study.env_id)
+    return full if full is not None and own < full[0] else None
+
+
+def _packaged_budget(algo: str, env_id: str) -> tuple[int, str] | None:
     """The env steps that the packaged file trains for, and the file's name."""
     try:
         entry, where = _packaged_entry(algo, env_id)

@@ -20,6 +20,7 @@ from lit_sb3_ray.tuning.reports.record import (
     is_drawable,
     last_of,
     prunes,
+    true_params,
     value_of,
 )
 from lit_sb3_ray.tuning.reports.wording import count, cut
@@ -139,7 +140,7 @@ def _importances(shares: dict[str, float], why_not: str) -> Figure:
 def _slices(study: StudyRecord, shares: dict[str, float]) -> Figure:
     title = "Slices"
     ranked = best_first(study)
-    names = sorted({name for trial in ranked for name in trial.params}, key=lambda name: (-shares.get(name, 0.0), name))
+    names = sorted({name for trial in ranked for name in true_params(trial)}, key=lambda name: (-shares.get(name, 0.0), name))
     if not names:
         return Figure("slices", title, "No complete trial has parameters.", ())
     y, note = _value_axis([value for trial in ranked if (value := value_of(trial)) is not None], study)
@@ -151,7 +152,7 @@ def _slices(study: StudyRecord, shares: dict[str, float]) -> Figure:
 
 
 def _slice(ranked: Sequence[FrozenTrial], name: str, y: Axis) -> Chart:
-    having = [trial for trial in reversed(ranked) if name in trial.params]
+    having = [trial for trial in reversed(ranked) if name in true_params(trial)]
     x, places = _parameter_axis(having, name)
     heights = tuple(value_of(trial) or 0.0 for trial in having)
     tips = tuple(

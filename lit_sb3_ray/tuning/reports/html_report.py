@@ -27,7 +27,7 @@ from lit_sb3_ray.tuning.reports.record import (
 )
 from lit_sb3_ray.tuning.reports.svg import draw
 from lit_sb3_ray.tuning.reports.wording import count, cut, pairs
-from lit_sb3_ray.tuning.rows import FAILURE, JUMPED, SPREAD, TIMESTEPS, TRACEBACK
+from lit_sb3_ray.tuning.rows import FAILURE, JUMPED, SPREAD, TIMESTEPS, TRACEBACK, trained
 
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
@@ -116,7 +116,7 @@ def _best(study: StudyRecord, best: str) -> str:
     if not ranked:
         return _section("Best trial", _note("No trial is complete with a finite value."))
     first = ranked[0]
-    rows = [[name, value] for name, value in sorted(first.params.items())]
+    rows = [[name, value] for name, value in sorted(trained(first).items())]
     body = f"<p>Trial {first.number}: <strong>{_text(value_of(first), _CELL)}</strong></p>\n"
     body += _table(["parameter", "value"], ([cut(name, 80), cut(value, 200)] for name, value in rows[:ROWS])) if rows else ""
     if best:
@@ -150,7 +150,7 @@ def _failures(study: StudyRecord) -> str:
         if isinstance(full, str) and error not in told and len(told) < TRACEBACKS:
             told.add(error)
             detail = f"<details><summary>traceback</summary>{_code(full.splitlines()[-TRACEBACK_LINES:])}</details>"
-        drawn = html.escape(pairs(trial.params, _LINE))
+        drawn = html.escape(pairs(trained(trial), _LINE))
         rows.append(f"<tr><td>{trial.number}</td><td>{html.escape(error)}{detail}</td><td>{drawn}</td></tr>\n")
     more = _note(f"And {len(failed) - FAILURES:,} more, in the CSV.") if len(failed) > FAILURES else ""
     return _section(
@@ -178,12 +178,12 @@ def _jumped(study: StudyRecord) -> str:
 def _trials(study: StudyRecord) -> str:
     if not study.trials:
         return _section("Trials", _note("There are none yet."))
-    names = list(dict.fromkeys(name for trial in study.trials for name in trial.params))
+    names = list(dict.fromkeys(name for trial in study.trials for name in trained(trial)))
     shown = names[:COLUMNS]
     header = ["trial", "state", "value", "spread", "env steps", "seconds", *(cut(name, _CELL) for name in shown)]
     ranked = by_merit(study)
     rows = list(
-        _fitting([*_facts(trial), *(cut(trial.params.get(name, ""), _CELL) for name in shown)] for trial in ranked[:ROWS])
+        _fitting([*_facts(trial), *(cut(trained(trial).get(name, ""), _CELL) for name in shown)] for trial in ranked[:ROWS])
     )
     left_out = []
     if len(ranked) > len(rows):

@@ -6,7 +6,7 @@ import warnings
 from typing import TYPE_CHECKING
 
 from lit_sb3_ray.config.problems import reason
-from lit_sb3_ray.tuning.reports.record import StudyRecord, best_first, value_of
+from lit_sb3_ray.tuning.reports.record import StudyRecord, best_first, true_params, value_of
 from lit_sb3_ray.tuning.storage import open_study
 
 if TYPE_CHECKING:
@@ -30,7 +30,8 @@ def importances(study: StudyRecord) -> tuple[dict[str, float], str]:
     from optuna.importance import PedAnovaImportanceEvaluator, get_param_importances
     from optuna.trial import create_trial
 
-    trials = best_first(study)
+    # The row of a warm start may have another point than what was trained.
+    trials = [trial for trial in best_first(study) if true_params(trial) == trial.params]
     if len(trials) < FEWEST:
         return {}, f"Importances need at least {FEWEST} complete trials; there are {len(trials)}."
     varied = _varied(trials)

@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
 from typing import Any
 
-from lit_sb3_ray.config.problems import missing_package
 from lit_sb3_ray.experiment.run_folder import replace_file
 from lit_sb3_ray.tuning.reports.charts import COLORS, Bars, Chart, Figure, Series, legend
 
 _MARKERS = {"dot": "o", "cross": "x", "ring": "o"}
 _ACROSS = 3
 _DPI = 110
-
-
-def check_matplotlib() -> None:
-    """Checks that figures can be drawn.
-
-    Raises:
-        MissingPackageError: matplotlib is not installed.
-    """
-    if importlib.util.find_spec("matplotlib") is None:
-        raise missing_package("matplotlib", "drawing PNG files")
 
 
 def write_png(figure: Figure, folder: Path) -> Path:

@@ -13,7 +13,7 @@ from optuna.study import StudyDirection
 from optuna.trial import TrialState
 
 from lit_sb3_ray.config.numerals import to_number
-from lit_sb3_ray.tuning.rows import each_once
+from lit_sb3_ray.tuning.rows import DRIVER, each_once, is_broken_off, trained
 from lit_sb3_ray.tuning.schedule.schedulers import PRUNES_NOTHING
 
 if TYPE_CHECKING:
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 # User attributes of a study.
 ALGO, ENV, BUDGET, MARKS, COMMAND, PRUNER = "algo", "env", "n_timesteps", "marks", "command", "pruner"
+# The flags that a run needs beside the hyperparameters, and the env steps of the study's file with that file's name.
+RUN_FLAGS, FULL_BUDGET = "run_flags", "full_budget"
+
+BROKEN_OFF = "broken off"
 
 LARGEST = 1e100
 """A number beyond it, on either side, is left out of rankings and figures as NaN and infinity are: a scale cannot hold it."""
@@ -127,6 +131,12 @@ def last_of(trial: FrozenTrial) -> float | None:
     return curve[-1][1] if curve else None
 
 
+def true_params(trial: FrozenTrial) -> dict[str, Any]:
+    """The parameters of a trial with which it has trained: all but some of a warm start's, whose row has the nearest ones."""
+    known = trained(trial)
+    return {name: value for name, value in trial.params.items() if name in known and known[name] == value}
+
+
 def best_first(study: StudyRecord) -> list[FrozenTrial]:
     """The complete trials, the best first; equals by number."""
     sign = -1.0 if study.maximize else 1.0
@@ -146,10 +156,12 @@ def by_merit(study: StudyRecord) -> list[FrozenTrial]:
 
 
 def count_states(trials: Iterable[FrozenTrial]) -> dict[str, int]:
-    """Counts trials by state, such as `{"complete": 3, "pruned": 9}`; states without trials are left out."""
-    counts = {state.name.lower(): 0 for state in _ORDER}
+    """Counts trials by state, such as `{"complete": 3, "broken off": 1}`; states without trials are left out."""
+    counts = {state.name.lower(): 0 for state in _ORDER} | {BROKEN_OFF: 0}
     for trial in trials:
-        counts[trial.state.name.lower()] += 1
+        # Of another system's failures nothing is known.
+        is_ours = DRIVER in trial.user_attrs and is_broken_off(trial)
+        counts[BROKEN_OFF if is_ours else trial.state.name.lower()] += 1
     return {name: count for name, count in counts.items() if count}
 
 

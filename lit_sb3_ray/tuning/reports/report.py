@@ -12,16 +12,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lit_sb3_ray.config.hyperparams import merge
-from lit_sb3_ray.config.problems import MissingPackageError
+from lit_sb3_ray.config.problems import MissingPackageError, require_matplotlib
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.experiment.locate import algo_folder_name, env_folder_name
+from lit_sb3_ray.experiment.locate import env_folder_name
 from lit_sb3_ray.experiment.run_folder import replace_file
 from lit_sb3_ray.tuning.reports.best import as_file, best_trials
 from lit_sb3_ray.tuning.reports.earlier import check_not_shorter
 from lit_sb3_ray.tuning.reports.figures import build_figures
 from lit_sb3_ray.tuning.reports.html_report import page
-from lit_sb3_ray.tuning.reports.png import check_matplotlib, write_png
-from lit_sb3_ray.tuning.reports.record import StudyRecord, record
+from lit_sb3_ray.tuning.reports.png import write_png
+from lit_sb3_ray.tuning.reports.record import StudyRecord, record, true_params
+from lit_sb3_ray.tuning.rows import trained
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -60,7 +61,9 @@ class ReportFiles:
         return [path for path in (self.table, self.best, self.page, *self.figures) if path is not None]
 
 
-def write_reports(study: Study, folder: str | Path, *, no_optim_plots: bool = False, table: Path | None = None) -> ReportFiles:
+def write_reports(
+    study: Study, folder: str | Path, *, no_optim_plots: bool = False, tables: Path | None = None
+) -> ReportFiles:
     """Writes all reports of a study, whatever its state; files of an earlier report are replaced.
 
     A part that cannot be written is left out and told in `problems`: at the end of a study the others matter all the more.
@@ -69,7 +72,7 @@ def write_reports(study: Study, folder: str | Path, *, no_optim_plots: bool = Fa
         study: The study, of this package or any other.
         folder: Where the files go; it is made.
         no_optim_plots: Leave the figures out.
-        table: Where the CSV goes; None for rl_zoo3's name in `folder`.
+        tables: The folder of the CSV; None for `folder`.
 
     Returns:
         The files.
@@ -84,8 +87,8 @@ def write_reports(study: Study, folder: str | Path, *, no_optim_plots: bool = Fa
         check_not_shorter(seen, folder / PAGE)
     if seen is None or parts.try_to("make its folder", lambda: _make(folder)) is None:
         return ReportFiles(problems=tuple(parts.problems))
-    path = table or folder / table_name(seen)
-    written = parts.try_to("write the table", lambda: (write_table(study, path), path)[1])
+    path = (folder if tables is None else tables) / table_name(seen)
+    written = parts.try_to("write the table", lambda: write_table(study, path))
     text = parts.try_to("make an entry of the best trial", lambda: _best_text(seen)) or ""
     best = parts.try_to("write the best trial", lambda: _write(folder / BEST, text)) if text else None
     figures = (parts.try_to("draw figures", lambda: build_figures(seen)) or []) if not no_optim_plots else []
@@ -100,30 +103,39 @@ def table_name(study: StudyRecord) -> str:
     when = int(max(ended).timestamp() if ended else time.time())
     env = env_folder_name(study.env_id) if study.env_id else study.name
     parts = [study.budget, study.attributes.get("sampler"), study.attributes.get("pruner")]
-    what = f"{len(study.trials)}-trials-{'-'.join('unknown' if part is None else str(part) for part in parts)}"
+    total = study.attributes.get("total")
+    trials = total if isinstance(total, int) else len(study.trials)
+    what = f"{trials}-trials-{'-'.join('unknown' if part is None else str(part) for part in parts)}"
     return re.sub(r"[^\w.+-]", "-", f"report_{env}_{what}_{when}")[:200] + ".csv"
 
 
-def report_path(manager: ExperimentManager) -> Path:
-    """Names the table: `<log folder>/<algo>/report_<E>_<n_trials>-trials-<n_timesteps>-<sampler>-<pruner>_<unix time>.csv`."""
-    what = f"{manager.n_trials}-trials-{manager.hyperparams.n_timesteps}-{manager.sampler}-{manager.pruner}"
-    name = f"report_{env_folder_name(manager.env_id)}_{what}_{int(time.time())}.csv"
-    return Path(manager.log_folder) / algo_folder_name(manager.algo) / name
-
-
-def write_table(study: Study, path: Path) -> Any:
-    """Writes one row a trial: number, value, times, parameters, user attributes, state.
+def write_table(study: Study, path: Path) -> Path:
+    """Writes the table of a study's trials.
 
     Args:
         study: The study.
         path: The CSV file; its folder is made.
 
     Returns:
-        The same as a `pandas.DataFrame`.
+        The file.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    trials_table(study).to_csv(path)
+    return path
+
+
+def trials_table(study: Study) -> Any:
+    """Makes one row a trial: number, value, times, parameters, user attributes, state; as a `pandas.DataFrame`.
+
+    A warm start's parameters are those that it has trained with, which its row in the study need not have.
     """
     table = study.trials_dataframe()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    table.to_csv(path)
+    for trial in study.get_trials(deepcopy=False):
+        values = trained(trial)
+        for name in trial.params.keys() - true_params(trial).keys():
+            column = f"params_{name}"
+            table[column] = table[column].astype(object)
+            table.loc[table["number"] == trial.number, column] = values.get(name)
     return table
 
 
@@ -181,7 +193,7 @@ def _draw(parts: _Parts, figures: Sequence[Figure], folder: Path) -> tuple[Path,
     if not wanted:
         return ()
     try:
-        check_matplotlib()
+        require_matplotlib()
     except MissingPackageError as error:
         logger.info("The page has the figures; %s", error)
         return ()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from lit_sb3_ray.config.numerals import to_number
-from lit_sb3_ray.tuning.space.conversion import convert, key_of
+from lit_sb3_ray.tuning.space.conversion import NETWORKS, convert, key_of
 from lit_sb3_ray.tuning.space.probing import Draw, begin_probe, highest, lowest, nearest
 from lit_sb3_ray.tuning.space.spaces import sample, space_name
 from lit_sb3_ray.tuning.space.suggesting import Settled, Suggester
@@ -84,3 +84,16 @@ class BuiltInSpace:
             return nearest_network(wished[name], choices) if name == "net_arch" else plainly(name, distribution)
 
         return draw
+
+    def stated(self, entry: Mapping[str, Any], n_envs: int | None) -> Callable[[str], Any]:
+        """Makes a look-up of what hyperparameters say themselves, in the words of the space where it has them."""
+        # A schedule is more than where it starts.
+        values = {**wishes(self.algo, entry, n_envs), **entry}
+
+        def look(name: str) -> Any:
+            value = values.get(name)
+            if name != "net_arch" or value is None:
+                return value
+            return next((label for label, layers in NETWORKS.items() if list(layers) == list(value)), value)
+
+        return look

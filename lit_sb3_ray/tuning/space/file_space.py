@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -77,15 +77,32 @@ class FileSpace:
         """Makes a draw that comes as near to a file's hyperparameters as the space allows."""
         return nearest({item.name: _wish(item, value_of(item.name, self.algo, entry)) for item in self.parameters})
 
+    def stated(self, entry: Mapping[str, Any], n_envs: int | None) -> Callable[[str], Any]:
+        """Makes a look-up of what hyperparameters say themselves, in the words of the file where it has them."""
+        known = {parameter.name: parameter for parameter in self.parameters}
+
+        def look(name: str) -> Any:
+            value = value_of(name, self.algo, entry)
+            label = None if value is None else _label(known[name], value)
+            return to_plain(value) if label is None else label
+
+        return look
+
 
 def _wish(parameter: Parameter, value: Any) -> Any:
+    label = _label(parameter, value)
+    return start_of(value) if label is None else label
+
+
+def _label(parameter: Parameter, value: Any) -> Any:
+    """What the choice that equals a value is drawn as; None where there is none."""
     if parameter.kind != "categorical":
-        return start_of(value)
+        return None
     wanted = _comparable(value)
     for label, choice in zip(parameter.labels, parameter.choices, strict=True):
         if _comparable(choice) == wanted and isinstance(choice, bool) == isinstance(value, bool):
             return label
-    return start_of(value)
+    return None
 
 
 def _comparable(value: Any) -> Any:

@@ -82,6 +82,10 @@ class FunctionSpace:
 
         return draw
 
+    def stated(self, entry: Mapping[str, Any], n_envs: int | None) -> Callable[[str], Any]:
+        """Makes a look-up of what hyperparameters say themselves, as far as the names are theirs."""
+        return lambda name: value_of(name, self.algo, entry)
+
     def check(self) -> None:
         """Draws once, for nothing.
 

@@ -199,7 +199,8 @@ def _value_at(distribution: BaseDistribution, position: int) -> Any:
     if isinstance(distribution, CategoricalDistribution):
         return distribution.choices[position]
     if isinstance(distribution, IntDistribution | FloatDistribution):
-        return distribution.low + position * (distribution.step or 0)
+        # The sum may be a last bit above the bound, and Optuna would draw another value then.
+        return min(distribution.low + position * (distribution.step or 0), distribution.high)
     raise TypeError(f"a distribution of an unknown kind: {distribution}")
 
 

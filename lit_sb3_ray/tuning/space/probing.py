@@ -124,4 +124,5 @@ def _nearest_number(target: int | float | None, distribution: BaseDistribution) 
     if isinstance(distribution, IntDistribution):
         return distribution.low + round((number - low) / distribution.step) * distribution.step
     step = getattr(distribution, "step", None)
-    return float(number) if step is None else low + round((number - low) / step) * step
+    # The sum may be a last bit above the bound.
+    return float(number) if step is None else min(low + round((number - low) / step) * step, high)

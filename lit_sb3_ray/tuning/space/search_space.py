@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -79,7 +79,7 @@ class SearchSpace:
     @property
     def numbers_only(self) -> bool:
         """Whether every parameter is a number."""
-        return not any(hasattr(distribution, "choices") for distribution in self._probed().values())
+        return not any(hasattr(distribution, "choices") for distribution in self.probe().values())
 
     def settle(self, custom: Mapping[str, Any] | None) -> SearchSpace:
         """Leaves out what the command line settles, and tells so.
@@ -101,7 +101,7 @@ class SearchSpace:
         rest = replace(self, kind=kind)
         if settled:
             logger.warning("Given, and so not searched: %s", ", ".join(settled))
-            if not rest._probed():
+            if not rest.probe():
                 raise problem(f"nothing is left to search of {self.label}", "--hyperparams")
         if isinstance(kind, FunctionSpace):
             vain = sorted(self._drawn_hyperparams({}, custom, covering(0)).keys() & custom.keys())
@@ -123,7 +123,7 @@ class SearchSpace:
         Raises:
             ConfigError: Something does not: one line with the hyperparameter and the space.
         """
-        choices = [len(getattr(distribution, "choices", ())) for distribution in self._probed().values()]
+        choices = [len(getattr(distribution, "choices", ())) for distribution in self.probe().values()]
         for turn in range(max([2, *choices])):
             drawn = self._drawn_hyperparams(entry, custom, covering(turn), n_envs)
             merged = merge(entry, drawn, custom)
@@ -134,7 +134,24 @@ class SearchSpace:
         """Makes a draw that comes as near to a file's hyperparameters as the space allows; see `packaged_params`."""
         return self.kind.towards(entry, n_envs)
 
-    def _probed(self) -> dict[str, BaseDistribution]:
+    def stated(self, names: Iterable[str], entry: Mapping[str, Any], n_envs: int | None = None) -> dict[str, Any]:
+        """Tells what hyperparameters say themselves of what is searched, be it in the space or not.
+
+        Args:
+            names: The parameters.
+            entry: The hyperparameters, unprocessed.
+            n_envs: Training envs, if not those of the hyperparameters.
+
+        Returns:
+            Values that any storage can keep, by name; what is left open is left out.
+        """
+        found = self.kind.stated(entry, n_envs)
+        values = {name: found(name) for name in names}
+        plain = (str, int, float, bool)
+        return {name: value if isinstance(value, plain) else str(value) for name, value in values.items() if value is not None}
+
+    def probe(self) -> dict[str, BaseDistribution]:
+        """Gives the distributions of one point's parameters by name."""
         trial = begin_probe(lowest)
         self.sample(trial)
         return dict(trial.distributions)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from lit_sb3_ray.experiment.evaluations import read_evaluations
 from lit_sb3_ray.experiment.locate import env_folder_name
 from lit_sb3_ray.experiment.run_folder import replace_file
-from lit_sb3_ray.tuning.sweeps.statistics import Figure, mean_figure
+from lit_sb3_ray.statistics import Figure, mean_figure
 
 Steps = NDArray[np.float64]
 
@@ -82,11 +81,6 @@ def write_csv(path: Path, names: Sequence[str], rows: Sequence[Sequence[object]]
             writer.writerows(rows)
 
     replace_file(path, write)
-
-
-def can_draw() -> bool:
-    """Whether matplotlib is installed."""
-    return find_spec("matplotlib") is not None
 
 
 def draw(curves: Curves, folder: Path) -> list[Path]:

@@ -21,7 +21,7 @@ from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
-from lit_sb3_ray.tuning.process import Process
+from lit_sb3_ray.scale.process import Process
 from lit_sb3_ray.tuning.sweeps.combination import Combination
 from lit_sb3_ray.tuning.sweeps.hub import Report, start_hub
 from lit_sb3_ray.tuning.sweeps.needs import Need, room

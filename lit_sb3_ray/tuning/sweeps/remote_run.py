@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from lit_sb3_ray.errors import ConfigError, NonFiniteError
 from lit_sb3_ray.experiment.lock import RunLock
 from lit_sb3_ray.experiment.run_folder import RunFolder
-from lit_sb3_ray.tuning.output import OutputFile
-from lit_sb3_ray.tuning.process import Process
+from lit_sb3_ray.scale.output import OutputFile
+from lit_sb3_ray.scale.process import Process
 from lit_sb3_ray.tuning.sweeps.combination import Combination, RunResult, read_result, write_result
 from lit_sb3_ray.tuning.sweeps.hub import Reporter, RunStopped
 

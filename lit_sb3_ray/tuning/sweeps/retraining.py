@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.statistics import Summary, summarize
 from lit_sb3_ray.tuning.sweeps.dispatch import Observer
-from lit_sb3_ray.tuning.sweeps.statistics import Summary, summarize
 from lit_sb3_ray.tuning.sweeps.sweep import Sweep, SweepResult, run_sweep
 
 

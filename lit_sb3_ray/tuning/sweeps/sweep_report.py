@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lit_sb3_ray.config.problems import MissingPackageError, require_matplotlib
 from lit_sb3_ray.experiment.checkpoints import list_checkpoints
 from lit_sb3_ray.experiment.run_folder import replace_file
+from lit_sb3_ray.statistics import CONFIDENCE, FEWEST_VALUES, Summary, summarize
 from lit_sb3_ray.tuning.sweeps.combination import Combination, RunResult, read_result
-from lit_sb3_ray.tuning.sweeps.curves import average, can_draw, draw, ends, write_csv, write_curves
+from lit_sb3_ray.tuning.sweeps.curves import average, draw, ends, write_csv, write_curves
 from lit_sb3_ray.tuning.sweeps.dispatch import Outcome
-from lit_sb3_ray.tuning.sweeps.statistics import CONFIDENCE, FEWEST_VALUES, Summary, summarize
 
 RUNS, SUMMARY, TABLE, CURVES = "sweep.csv", "summary.csv", "summary.md", "curves.csv"
 COLUMNS = ("algo", "env", "seeds", "mean", "median", "IQM", "std")
-NO_PICTURES = "curves are not drawn: that takes matplotlib (pip install 'lit-sb3-ray[plots]')"
 
 
 @dataclass(frozen=True)
@@ -119,8 +119,10 @@ def write_reports(folder: Path, rows: Sequence[Row], lines: Sequence[Line]) -> l
     write_curves(curves, folder / CURVES)
     if not any(curves.values()):
         return []
-    if not can_draw():
-        return [NO_PICTURES]
+    try:
+        require_matplotlib()
+    except MissingPackageError as error:
+        return [f"curves are not drawn: {error}"]
     draw(curves, folder)
     return []
 

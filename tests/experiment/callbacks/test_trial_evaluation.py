@@ -10,7 +10,8 @@ from stable_baselines3.common.vec_env import VecNormalize
 
 import tiny_envs  # noqa: F401 (registers its environments)
 from lit_sb3_ray import ExperimentManager
-from lit_sb3_ray.experiment.callbacks import TrialEvalCallback
+from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.callbacks import SaveVecNormalizeCallback, TrialEvalCallback
 
 
 @pytest.mark.parametrize(("lower", "state", "reported"), [(0.0, "COMPLETE", 4), (100.0, "PRUNED", 1)])
@@ -47,3 +48,10 @@ def test_statistics_are_saved_where_a_file_says(tmp_path):
     loaded = VecNormalize.load(str(tmp_path / "s_40_steps.pkl"), make_vec_env("TinyCount-v0", 1))
     # The reset before the first step counts, too.
     assert round(loaded.obs_rms.count) == 41
+
+
+def test_statistics_that_cannot_be_saved_are_told(tmp_path):
+    (tmp_path / "file").write_text("")
+    callback = SaveVecNormalizeCallback(1, str(tmp_path / "file" / "folder"))
+    with pytest.raises(ConfigError, match=r"save_path of SaveVecNormalizeCallback '.*folder' cannot be written"):
+        callback.init_callback(PPO("MlpPolicy", "TinyCount-v0", device="cpu"))

@@ -38,8 +38,8 @@ def test_the_best_trial_is_written_with_the_values_that_it_trained_with(tmp_path
     comments = [line for line in text.splitlines() if line.startswith("#")]
     assert comments == [
         "# Trial 1 of study s: 20 (+/- 3.25 over 2 seeds) after 10,000 env steps",
-        "# lit-sb3-ray train --algo ppo --env CartPole-v1 --seed 7 --conf-file THIS_FILE",
-        "# n_timesteps is the study's; hyperparams/ppo.yml trains CartPole-v1 for 100_000: with -n 100000 in full.",
+        "# lit-sb3-ray train --algo ppo --env CartPole-v1 -n 100000 --seed 7 --conf-file THIS_FILE",
+        "# n_timesteps is the study's; hyperparams/ppo.yml trains CartPole-v1 for 100_000, and so does -n 100000.",
     ]
     file = tmp_path / "best.yml"
     file.write_text(text)
@@ -51,7 +51,34 @@ def test_the_best_trial_is_written_with_the_values_that_it_trained_with(tmp_path
 def test_a_budget_as_long_as_the_file_s_is_not_remarked():
     (best,) = best_of(made.complete(PARAMS, hyperparams={"n_timesteps": 100_000, "policy": "MlpPolicy"}))
     assert best.entry["n_timesteps"] == 100_000
-    assert not any("in full" in note for note in best.notes)
+    assert not any("n_timesteps" in note or " -n " in note for note in best.notes)
+
+
+def test_the_command_has_what_the_study_s_env_and_file_need():
+    """The budget is that of the study's own file, not of the packaged one; a file without a budget adds none."""
+    flags = ["--gym-packages", "my_envs", "--env-kwargs", "name:'a b'"]
+    told = {**made.ATTRIBUTES, "run_flags": flags, "full_budget": [25000, "my.yml"]}
+    (best,) = best_of(made.complete(PARAMS), attributes=told)
+    command = "lit-sb3-ray train --algo ppo --env CartPole-v1 --gym-packages my_envs --env-kwargs 'name:'\"'\"'a b'\"'\"''"
+    assert best.notes[-2:] == (
+        f"{command} -n 25000 --seed 7 --conf-file THIS_FILE",
+        "n_timesteps is the study's; my.yml trains CartPole-v1 for 25_000, and so does -n 25000.",
+    )
+    (best,) = best_of(made.complete(PARAMS), attributes={**told, "full_budget": [None, "my.yml"]})
+    assert best.notes[-1] == f"{command} --seed 7 --conf-file THIS_FILE"
+
+
+def test_a_study_that_was_stopped_says_how_to_go_on():
+    broken = [made.row(made.TrialState.FAIL, PARAMS, driver="d") for _ in range(2)]
+    told = r"\(2 broken off\); `lit-sb3-ray tune --resume '/my runs/x'` goes on with what was broken off"
+    with pytest.raises(ConfigError, match=told):
+        best_of(*broken, attributes={**made.ATTRIBUTES, "folder": "/my runs/x"})
+
+
+def test_a_member_of_a_population_tells_what_it_was_in_the_end():
+    (best,) = best_of(made.complete(PARAMS, 1.0, params_at_end={"learning_rate": 0.0012, "net_arch": "tiny"}))
+    assert best.entry["learning_rate"] == 1e-3
+    assert any(note.endswith("in the end it was learning_rate: 0.0012, net_arch: tiny.") for note in best.notes)
 
 
 def test_several_are_a_list_the_best_first():

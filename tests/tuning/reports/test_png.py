@@ -1,14 +1,12 @@
 """Figures as PNG files: drawn by the real matplotlib, the same as on the page."""
 
 import made_studies as made
-import pytest
 from PIL import Image
 
-from lit_sb3_ray.config.problems import MissingPackageError
 from lit_sb3_ray.tuning.reports.axes import category_axis, number_axis
 from lit_sb3_ray.tuning.reports.charts import Bars, Chart, Figure, Series
 from lit_sb3_ray.tuning.reports.figures import build_figures
-from lit_sb3_ray.tuning.reports.png import check_matplotlib, write_png
+from lit_sb3_ray.tuning.reports.png import write_png
 from lit_sb3_ray.tuning.reports.record import record
 
 ODD = "$x_{ <b> \\frac"
@@ -39,9 +37,3 @@ def test_names_are_no_formulas_and_odd_axes_are_drawn(tmp_path):
     panels = [Chart(axis, number_axis(ODD, [0, 1]), (points,)) for axis in axes]
     path = write_png(Figure("odd", ODD, "", (*panels, Bars(ODD, {ODD: 1.0}))), tmp_path)
     assert colors_of(path)[0] == (1320, 660)
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(MissingPackageError, match=r"pip install 'lit-sb3-ray\[plots\]'"):
-        check_matplotlib()

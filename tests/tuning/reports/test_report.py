@@ -1,6 +1,7 @@
 """All files of a report, from studies of any kind and state."""
 
 import csv
+import random
 import re
 
 import made_studies as made
@@ -45,9 +46,26 @@ def test_figures_can_be_left_out(tmp_path):
 
 
 def test_the_table_may_lie_elsewhere(tmp_path):
-    files = write_reports(made.fill(made.new_study(), 3), tmp_path / "a", no_optim_plots=True, table=tmp_path / "b" / "t.csv")
-    assert files.table == tmp_path / "b" / "t.csv"
+    files = write_reports(made.fill(made.new_study(), 3), tmp_path / "a", no_optim_plots=True, tables=tmp_path / "b")
+    assert files.table is not None and files.table.parent == tmp_path / "b"
     assert files.table.is_file()
+
+
+def test_a_warm_start_is_shown_with_what_it_has_trained_with(tmp_path):
+    """Its row has the nearest point of the space, which no part of the report may show; what the file leaves open is empty."""
+    study = made.new_study()
+    nearest = {"learning_rate": 1e-2, "one_minus_gamma": 0.01, "net_arch": "tiny"}
+    warm = made.complete(nearest, 900.0, warm_start=True, trained={"learning_rate": 0.5, "one_minus_gamma": 0.01})
+    study.add_trials([warm, *[made.complete(made.drawn(random.Random(seed))) for seed in range(5)]])
+    files = write_reports(study, tmp_path)
+    with files.table.open() as table:
+        first, second, *_ = csv.DictReader(table)
+    assert (first["params_learning_rate"], first["params_net_arch"], first["params_one_minus_gamma"]) == ("0.5", "", "0.01")
+    assert float(second["params_learning_rate"]) == study.trials[1].params["learning_rate"]
+    page = files.page.read_text(encoding="utf-8")
+    best = page[page.index("<h2>Best trial") : page.index("<h2>", page.index("<h2>Best trial") + 1)]
+    assert "<td>0.5</td>" in best and "tiny" not in best and "net_arch" not in best
+    assert files.problems == ()
 
 
 def test_png_files_come_with_matplotlib(tmp_path):

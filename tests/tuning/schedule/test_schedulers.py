@@ -8,7 +8,6 @@ from types import SimpleNamespace
 import numpy as np
 import optuna
 import pytest
-from ray import tune
 from ray.tune.schedulers import AsyncHyperBandScheduler, TrialScheduler
 
 from lit_sb3_ray.errors import ConfigError
@@ -233,6 +232,7 @@ def test_a_failed_trial_leaves_no_mark():
 
 
 def test_a_result_without_its_time_is_an_error():
+    """Case B21."""
     driver = Driver(build("asha"))
     driver.add(0)
     with pytest.raises(KeyError, match="timesteps_total"):
@@ -264,49 +264,3 @@ def test_rows_of_one_trial_are_one():
     rows = study.get_trials()
     assert recorded_rows(rows) == [(0, [(2000, 1.0), (4000, 2.0)]), (1, [(2000, 5.0)])]
     assert [original_number(rows, number) for number in range(4)] == [0, 1, 0, 0]
-
-
-class Climb(tune.Trainable):
-    """Rises by its slope, in rollouts of 1,100 env steps, to a budget of 10,000."""
-
-    def setup(self, config):
-        self.steps = 0
-
-    def step(self):
-        self.steps = past(next(mark for mark in range(2000, 12_000, 2000) if mark > self.steps), 1100)
-        return {"timesteps_total": self.steps, "mean_reward": self.config["slope"] * self.steps, "done": self.steps >= 10_000}
-
-    def save_checkpoint(self, checkpoint_dir):
-        """Tune checkpoints a trial that ends."""
-
-    def reset_config(self, new_config):
-        self.steps = 0
-        return True
-
-
-@pytest.mark.parametrize("name", ["asha", "hyperband", "median"])
-def test_a_real_run_of_tune(ray_instance, tmp_path, name):
-    scheduler = build_scheduler(name, evaluation_marks(10_000, 5, name), 0, 2)
-    tuner = tune.Tuner(
-        tune.with_resources(Climb, {"CPU": 1}),
-        param_space={"slope": tune.grid_search([5, 4, 3, 2, 1, 6])},
-        tune_config=tune.TuneConfig(
-            metric="mean_reward", mode="max", scheduler=scheduler, max_concurrent_trials=1, reuse_actors=True
-        ),
-        run_config=tune.RunConfig(storage_path=str(tmp_path), verbose=0),
-    )
-    results = tuner.fit()
-    assert not results.errors
-    assert results.num_terminated == 6
-    steps = {result.config["slope"]: result.metrics["timesteps_total"] for result in results}
-    assert steps[5] == steps[6] == 11_000
-    cut = {slope: reached for slope, reached in steps.items() if reached < 10_000}
-    assert (
-        cut
-        == {
-            "asha": {4: 2200, 3: 2200, 2: 2200, 1: 2200},
-            # The trials' brackets are 1, 0, 0, 1, 0, 1; bracket 1 compares from the third mark on.
-            "hyperband": {3: 2200, 2: 6600, 1: 2200},
-            "median": {3: 2200, 2: 2200, 1: 2200},
-        }[name]
-    )

@@ -5,13 +5,15 @@ import subprocess
 import sys
 import time
 
+import optuna
 import pytest
+from optuna.distributions import FloatDistribution
 from optuna.trial import TrialState
 
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.tuning.rows import WARM_START, break_off, enqueue_continuation, fail, to_continue
 from lit_sb3_ray.tuning.space import grid
-from lit_sb3_ray.tuning.space.grid import GridSampler, grid_of
+from lit_sb3_ray.tuning.space.grid import Grid, GridSampler, grid_of
 from lit_sb3_ray.tuning.space.samplers import build_sampler, choose_sampler
 from lit_sb3_ray.tuning.space.search_space import find_space
 from lit_sb3_ray.tuning.space.warm_start import packaged_params
@@ -193,3 +195,11 @@ def test_optuna_s_own_names_are_as_they_are_used_here():
     study = open_study(None, None)
     study.enqueue_trial({"x": 1})
     assert study.get_trials()[0].system_attrs[grid.FIXED] == {"x": 1}
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(0.9, 0.95, 0.05), (0.1, 0.3, 0.1), (0.0, 0.7, 0.1), (1.0, 3.0, 1.0)])
+def test_the_last_step_is_drawn_although_its_sum_lies_above_the_bound(low, high, step):
+    points = Grid({"x": FloatDistribution(low, high, step=step)})
+    study = optuna.create_study(sampler=GridSampler(points, 0))
+    study.optimize(lambda trial: trial.suggest_float("x", low, high, step=step), n_trials=points.size)
+    assert sorted(trial.value for trial in study.trials) == pytest.approx([low + step * place for place in range(points.size)])

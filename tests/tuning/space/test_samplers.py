@@ -56,7 +56,7 @@ def test_nothing_is_warned_of(name, algo, n_startup_trials):
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_drivers_with_one_seed_never_draw_the_same_points(name, numbers, tmp_path):
-    """Four drivers of a new study, then a resumed one: all start-up draws and all later ones differ."""
+    """Case B8. Four drivers of a new study, then a resumed one: all start-up draws and all later ones differ."""
     storage = str(tmp_path / "study.log")
     studies = [begin(name, worker_seed(42, number, 0), numbers, storage, n_startup_trials=8) for number in range(4)]
     for _ in range(5):

@@ -52,6 +52,7 @@ def draws(space, count, storage=None):
 
 
 def test_draws_are_put_where_they_belong_and_replay_from_the_storage(space_file, tmp_path):
+    """Case G5."""
     space = find_space("ppo", space_file(SPACE))
     seen = {"normalize": [], "net_arch": []}
     for params in draws(space, 100, str(tmp_path / "study.log")):

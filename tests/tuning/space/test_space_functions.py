@@ -27,6 +27,7 @@ def draws(space, count, storage):
 
 @pytest.mark.parametrize("name", ["by_names", "by_value"])
 def test_draws_resolve_and_replay_from_the_storage(name, tmp_path):
+    """Case G5."""
     space = find_space("ppo", f"tests.own_spaces:{name}")
     space.check(ENTRY)
     for params in draws(space, 40, tmp_path / "study.log"):

@@ -5,10 +5,12 @@ import warnings
 
 import optuna
 import pytest
+from optuna.distributions import FloatDistribution
 
 from lit_sb3_ray.config.algorithms import ALGOS
 from lit_sb3_ray.config.files import read_entries
 from lit_sb3_ray.config.hyperparams import merge, resolve
+from lit_sb3_ray.tuning.space.probing import nearest
 from lit_sb3_ray.tuning.space.search_space import find_space
 from lit_sb3_ray.tuning.space.warm_start import nearest_network, packaged_params, start_of
 from lit_sb3_ray.tuning.storage import open_study
@@ -136,3 +138,27 @@ def test_the_number_that_a_hyperparameter_starts_with():
         6,
     ]
     assert [start_of(value) for value in ("auto", None, True, [], {}, "lin_x", float("inf"))] == [None] * 7
+
+
+def test_the_last_step_is_within_the_bounds_although_its_sum_is_not():
+    assert nearest({"x": 0.99})("x", FloatDistribution(0.9, 0.95, step=0.05)) == 0.95
+    assert 0.9 + 0.05 > 0.95
+
+
+def test_what_a_file_says_is_told_be_it_in_the_space_or_not(tmp_path):
+    """In the words of the space where it has them; what the file leaves open is left out, or is as the algorithm has it."""
+    (tmp_path / "space.yml").write_text(
+        "learning_rate: {type: float, low: 1.0e-4, high: 1.0e-3}\n"
+        "n_steps: {type: categorical, choices: [32, 64]}\n"
+        "policy_kwargs.net_arch: {type: categorical, choices: [[32], [32, 32]]}\n"
+    )
+    space = find_space("ppo", str(tmp_path / "space.yml"))
+    names = packaged_params(space, {})
+    entry = {"learning_rate": "lin_0.5", "n_steps": 64, "policy_kwargs": "dict(net_arch=[32])"}
+    assert space.stated(names, entry) == {"learning_rate": "lin_0.5", "n_steps": 64, "policy_kwargs.net_arch": "[32]"}
+    assert space.stated(names, {**entry, "policy_kwargs": {"net_arch": [9]}})["policy_kwargs.net_arch"] == "[9]"
+    assert "policy_kwargs.net_arch" not in space.stated(names, {})
+    built_in = find_space("ppo")
+    known = built_in.stated(packaged_params(built_in, {}), {"gamma": 0.5, "policy_kwargs": {"net_arch": [7, 7]}})
+    assert (known["one_minus_gamma"], known["net_arch"], known["n_steps_pow"]) == (0.5, "[7, 7]", 11)
+    assert built_in.stated(["net_arch"], {}) == {"net_arch": "small"}

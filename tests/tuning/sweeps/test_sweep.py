@@ -17,11 +17,11 @@ import yaml
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.load import load_run
 from lit_sb3_ray.experiment.manager import ExperimentManager
+from lit_sb3_ray.statistics import summarize
 from lit_sb3_ray.tuning.sweeps.combination import Combination, read_result
 from lit_sb3_ray.tuning.sweeps.dispatch import Observer
 from lit_sb3_ray.tuning.sweeps.preflight import BadCombinationsError
 from lit_sb3_ray.tuning.sweeps.retraining import fresh_seeds, retrain
-from lit_sb3_ray.tuning.sweeps.statistics import summarize
 from lit_sb3_ray.tuning.sweeps.sweep import Sweep, run_sweep
 
 TINY = {

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Process:
-    """What the process of a trial or a run takes over from the driver's.
+    """What the process of a trial, of a run or of a game takes over from the driver's.
 
     Attributes:
         search_path: Where Python finds modules.
@@ -37,7 +37,7 @@ class Process:
             os.getcwd(),
             (tuple(sys.orig_argv), tuple(sys.argv)),
             os.getpriority(os.PRIO_PROCESS, 0),
-            max(1, int(cpus)),
+            threads_of(cpus),
             gpus > 0,
         )
 
@@ -52,3 +52,8 @@ class Process:
         os.environ["OMP_NUM_THREADS"] = str(self.threads)
         if not self.gpus:
             os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
+def threads_of(cpus: float) -> int:
+    """How many threads a process with so many CPUs computes with."""
+    return max(1, int(cpus))

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from lit_sb3_ray.tuning.sweeps.statistics import Interval, interquartile_mean, mean_figure, summarize
+from lit_sb3_ray.statistics import Interval, bootstrap, interquartile_mean, mean_figure, summarize
 
 
 @pytest.mark.parametrize(
@@ -74,3 +74,32 @@ def test_a_wider_confidence_is_a_wider_interval():
 def test_nothing_and_what_is_not_finite_is_refused(strata):
     with pytest.raises(ValueError, match="summari"):
         summarize(strata)
+
+
+def test_runs_are_drawn_again_in_each_environment_by_itself():
+    # Of two runs each resample has one of four pairs, in each environment another: all means of both there are.
+    sample = np.array([[0.0, 10.0], [2.0, 30.0]])
+    seen = set()
+
+    def note(drawn):
+        seen.add(tuple(map(tuple, np.sort(drawn, axis=0))))
+        return drawn.mean(axis=0)
+
+    low, high = bootstrap(note, sample, confidence=1 - 1e-9, resamples=500)
+    assert len(seen) == 9
+    assert {value for drawn in seen for value in (drawn[0][0], drawn[1][0])} == {0.0, 2.0}
+    assert (low.tolist(), high.tolist()) == ([0.0, 10.0], pytest.approx([2.0, 30.0]))
+
+
+def test_what_belongs_to_a_run_stays_with_it():
+    runs = np.arange(4.0)[:, None, None] * np.array([1.0, 10.0])
+    low, high = bootstrap(lambda drawn: drawn.mean(axis=(0, 1)), runs)
+    assert low[1] == pytest.approx(10 * low[0])
+    assert high[1] == pytest.approx(10 * high[0])
+
+
+def test_two_samples_are_drawn_again_independently_and_a_seed_fixes_them():
+    one, other = np.arange(5.0)[:, None], np.arange(5.0)[:, None]
+    low, high = bootstrap(lambda x, y: float((x - y).mean()), one, other)
+    assert low < 0 < high
+    assert bootstrap(lambda x, y: float((x - y).mean()), one, other) == (low, high)

@@ -1,8 +1,8 @@
-"""Figures over seeds: mean, median and interquartile mean, each with a bootstrap interval.
+"""Figures over few runs: mean, median and interquartile mean, and bootstrap intervals of these and of any other.
 
 Agarwal, Schwarzer, Castro, Courville and Bellemare, "Deep Reinforcement Learning at the Edge of the Statistical Precipice",
 NeurIPS 2021, propose the interquartile mean and stratified bootstrap intervals for results of few runs; `rliable` is their
-code, and the figures here are computed as there. The median here is that of all values; rliable's is over tasks.
+code, and the figures here are computed as there. The median of a `Summary` is that of all values; rliable's is over tasks.
 """
 
 from __future__ import annotations
@@ -134,6 +134,38 @@ def mean_figure(values: Sequence[float], *, seed: int = 0, resamples: int = 2_00
     return summarize([values], seed=seed, resamples=resamples).mean
 
 
+def bootstrap(
+    statistic: Callable[..., Array | float],
+    *samples: Array,
+    confidence: float = CONFIDENCE,
+    resamples: int = 2_000,
+    seed: int = 0,
+) -> tuple[Array, Array]:
+    """Finds the percentile interval of any figure of runs in several environments, each of which is resampled by itself.
+
+    Args:
+        statistic: Computes the figure, or an array of figures, from as many arrays as there are samples.
+        *samples: Each of the shape `(n_runs, n_environments, ...)`; what follows belongs to a run and stays with it.
+        confidence: Part of the resamples that the interval holds.
+        resamples: How often the runs are drawn again.
+        seed: Fixes the resampling: the same values give the same interval.
+
+    Returns:
+        The lower and the upper end, each of the figure's shape.
+    """
+    generator = np.random.default_rng(seed)
+    drawn = np.array([statistic(*(_drawn_again(sample, generator) for sample in samples)) for _ in range(resamples)])
+    low, high = _quantiles(drawn, confidence)
+    return low, high
+
+
+def _drawn_again(sample: Array, generator: np.random.Generator) -> Array:
+    """Draws the runs of each environment again, with replacement."""
+    n_runs, n_environments = sample.shape[:2]
+    again: Array = sample[generator.integers(0, n_runs, (n_runs, n_environments)), np.arange(n_environments)]
+    return again
+
+
 def _resample(groups: Sequence[Array], seed: int, resamples: int) -> Array:
     """Draws each group again, with replacement; one row a resample."""
     generator = np.random.default_rng(seed)
@@ -141,8 +173,14 @@ def _resample(groups: Sequence[Array], seed: int, resamples: int) -> Array:
 
 
 def _interval(statistics: Array, confidence: float) -> Interval:
-    low, high = np.quantile(statistics, [(1 - confidence) / 2, (1 + confidence) / 2])
+    low, high = _quantiles(statistics, confidence)
     return Interval(float(low), float(high))
+
+
+def _quantiles(statistics: Array, confidence: float) -> Array:
+    """The ends of the interval, along the first axis."""
+    ends: Array = np.quantile(statistics, [(1 - confidence) / 2, (1 + confidence) / 2], axis=0)
+    return ends
 
 
 def _mean(values: Array) -> Array:
