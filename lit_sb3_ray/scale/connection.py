@@ -27,6 +27,7 @@ _GREETING = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0,
 _SETTINGS_FRAME = 4
 _CHECK_ALIVE = "/ray.rpc.NodeInfoGcsService/CheckAlive"
 _ON_A_NODE = "run the command on one of its nodes, send it there by `ray submit` or `ray job submit`, or join by `ray start`"
+_TOKEN = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
 _OFF = ("", "0", "false", "False")  # how a switch of Ray's is off
 
 _DEFAULT = RaySettings()
@@ -139,9 +140,12 @@ def _join(cluster: Cluster, settings: RaySettings) -> None:
         # Where Ray has found the cluster itself, it finds its token, too.
         ray.init(address=settings.address or None if cluster.is_found else cluster.address, **_shipped(settings))
     except AuthenticationError as error:
-        token = "set RAY_AUTH_MODE=token, and RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH"
-        raise ConfigError(f"{cluster.told} wants its token: {token}") from error
-    except (ConnectionError, RuntimeError, ValueError, RuntimeEnvSetupError) as error:
+        raise ConfigError(f"{cluster.told} wants its token: {_TOKEN}") from error
+    except ConnectionError as error:
+        # It does answer; Ray's own attempts say no more than this where the token is wrong or missing.
+        reason = " ".join(str(error).split())
+        raise ConfigError(f"{cluster.told} cannot be joined ({reason}); for its token, {_TOKEN}") from error
+    except (RuntimeError, ValueError, RuntimeEnvSetupError) as error:
         raise ConfigError(f"{cluster.told} cannot be joined: {' '.join(str(error).split())}") from error
 
 
