@@ -40,8 +40,9 @@ $(VENV)/.ready: $(VENV)/.locked pyproject.toml setup.py
 train: $(VENV)/.ready
 	@$(BIN)/lit-sb3-ray train $(TRAIN)
 
+# Files in the order of their folders: by its own, pytest-xdist would begin the longest last, which have few tests.
 test: $(VENV)/.ready
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile $(if $(HOSTS),,-m "not hosts") $(PYTEST)
+	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(if $(HOSTS),,-m "not hosts") $(PYTEST)
 
 # SBX's algorithms, in an environment of their own beside the locked one: JAX and what comes with it are 160 MB to download, and
 # one of its packages is a nightly build, which no lock can hold on to.
