@@ -101,7 +101,9 @@ def study_settings(flags: ParsedFlags) -> argparse.Namespace:
     # The folder may have been moved since.
     found["log_folder"] = str(folder.path.parent.parent)
     entrance = {"resume": where if args.resume else "", "join": where if args.join else ""}
-    return argparse.Namespace(**train_arguments({**saved, **given, **found, **entrance}))
+    settled = argparse.Namespace(**train_arguments({**saved, **given, **found, **entrance}))
+    settled.seed = drawn_seed(settled.seed)
+    return settled
 
 
 def _folder_of(args: argparse.Namespace, given: Mapping[str, Any]) -> str | None:

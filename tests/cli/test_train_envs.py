@@ -71,20 +71,20 @@ def test_flags_of_actors_are_refused_where_there_are_none(flags, tmp_path, monke
 
 
 @pytest.mark.parametrize("vec_env", ["auto", "ray"])
-def test_flags_of_actors_are_told_where_none_was_needed(vec_env, tmp_path, monkeypatch, capsys):
+def test_flags_of_actors_are_told_where_none_was_needed(vec_env, tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     assert cli.main(["train", *SHORT, "-n", "32", "--vec-env", vec_env, "--n-envs", "1", "--env-cpus", "0.5"]) == 0
-    told = [line for line in capsys.readouterr().err.splitlines() if "env_cpus" in line]
+    told = [line for line in caplog.messages if "env_cpus" in line]
     assert told == [f"vec_env {vec_env}: env_cpus has no effect, since no environment is in an actor"]
 
 
-def test_settings_are_kept_and_may_change_when_the_run_goes_on(tmp_path, monkeypatch, capsys):
+def test_settings_are_kept_and_may_change_when_the_run_goes_on(tmp_path, monkeypatch, capsys, caplog):
     monkeypatch.chdir(tmp_path)
     given = {"envs_per_actor": 2, "env_cpus": 0.5, "env_timeout": 9.0, "max_env_restarts": 1}
     assert cli.main(["train", *SHORT, "-n", "64", "--vec-env", "dummy"]) == 0
     run = Path(capsys.readouterr().out.splitlines()[-1])
     assert cli.main(["train", "--resume", str(run), "-n", "96", *GIVEN]) == 0
-    assert "envs_per_actor, env_cpus, env_timeout has no effect" in capsys.readouterr().err
+    assert "envs_per_actor, env_cpus, env_timeout has no effect" in caplog.text
     arguments = run / "CartPole-v1" / "args.yml"
 
     def kept():

@@ -66,10 +66,10 @@ def test_a_command_refuses_it_before_training(tmp_path, monkeypatch, capsys):
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_nobody_evaluates_is_told_to_be_unused(tmp_path, monkeypatch, capsys):
+def test_what_nobody_evaluates_is_told_to_be_unused(tmp_path, monkeypatch, caplog):
     monkeypatch.chdir(tmp_path)
     assert cli.main([*WORDS, "--eval-freq", "-1", "--eval-env-kwargs", "size:40", *FIGURES]) == 0
-    assert "--eval-env-kwargs has no effect: there are no evaluations (--eval-freq -1)" in capsys.readouterr().err
+    assert "--eval-env-kwargs has no effect: there are no evaluations (--eval-freq -1)" in caplog.text
     assert cli.main([*WORDS, "--eval-freq", "-1", "--eval-env-kwargs", "siz:40", *FIGURES]) == 2
 
 

@@ -49,6 +49,9 @@ class OnePart(OwnPolicy):
     def extract_features(self, obs, features_extractor=None):
         return self.features_extractor(obs["observation"].float())
 
+    def predict_values(self, obs):
+        return self.value_net(self.mlp_extractor.forward_critic(self.extract_features(obs)))
+
 
 def fit(algo, observations, actions, **values):
     check_fit(resolve({"policy": "MlpPolicy", **values}, algo, "own.yml", n_timesteps=10), "X-v0", observations, actions)

@@ -16,9 +16,9 @@ from lit_sb3_ray import ExperimentManager, load_run
 
 PACKAGE = Path(lit_sb3_ray.__file__).parent
 # What loads no tensors.
-HARMLESS = {"np.load", "pickle.load", "json.load", "VecNormalize.load", "_Reader(io.BytesIO(content), where).load"}
-# Is handed the device among other options, as the warm start below shows.
-HANDED = {"experiment/warm_start.py: hyperparams.algo_class.load"}
+HARMLESS = {"np.load", "pickle.load", "json.load", "VecNormalize.load", "_Reader(io.BytesIO(content), where, remedy).load"}
+# Are handed the device among other options, as the warm start below shows.
+HANDED = {"experiment/warm_start.py: hyperparams.algo_class.load", "experiment/learner.py: resolved.algo_class.load"}
 LOADING = {"load", "load_from_zip_file", "set_parameters"}
 
 
