@@ -22,7 +22,8 @@ WAIT = {"role": "train", "when": "step", "at": 30, "what": "wait"}
 def main(folder):
     """Studies two trials with the same parameters."""
     node = {"num_cpus": 1, "object_store_memory": 80_000_000}
-    cluster = Cluster(initialize_head=True, connect=True, head_node_args={**node, "include_dashboard": False})
+    # A thread adds a node, and may set no signal handlers.
+    cluster = Cluster(True, connect=True, head_node_args={**node, "include_dashboard": False}, shutdown_at_exit=False)
     try:
 
         def wait_for(number):
