@@ -261,8 +261,8 @@ class ExperimentSettings:
             return
         saved, own = run_folder.read_arguments(self._run), to_plain(self.arguments())
         for name in ("algo", "env", "seed", "n_envs", "env_kwargs", "eval_env_kwargs"):
-            # What is not given is 0, None or empty.
-            if own[name] and own[name] != saved.get(name):
+            # A seed of 0 may just not have been given.
+            if (own[name] or None) != (saved.get(name) or None) and (own[name] or name != "seed"):
                 raise ConfigError(f"{name} {own[name]!r} contradicts resume: the run {self._run.path} has {saved.get(name)!r}")
         if 0 < self.n_timesteps < int(self.checkpoint.name):
             raise ConfigError(f"-n {self.n_timesteps}: the run stands at {self.checkpoint.name} env steps already")

@@ -198,6 +198,8 @@ class ParallelTrainCallback(BaseCallback):
         if self._training is None:
             return
         training, self._training = self._training, None
+        if training.exception() is not None:
+            self._close()
         training.result()
         model, learner = self._model, self._learner
         # Copies: the thread goes on in the very tensors that an optimizer's state consists of.

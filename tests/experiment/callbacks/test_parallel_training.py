@@ -170,6 +170,7 @@ def test_what_goes_wrong_in_the_thread_ends_the_training(gated):
     Gated.gate.set()
     with pytest.raises(ValueError, match="no such gradient"):
         gated.learn(1000, ParallelTrainCallback(3))
+    assert threads() == []
 
 
 def test_a_training_that_is_ended_early_does_not_wait_for_the_gradient_steps(gated):
