@@ -287,7 +287,7 @@ def replace_file(path: Path, write: Callable[[Path], object]) -> None:
     try:
         write(partial)
         partial.replace(path)
-    except BaseException:
+    except BaseException:  # Ctrl-C as well: whatever it was goes on, and leaves nothing half written.
         with contextlib.suppress(OSError):
             partial.unlink(missing_ok=True)
         raise

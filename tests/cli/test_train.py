@@ -162,25 +162,35 @@ def test_resume_takes_the_run_s_settings(tmp_path, monkeypatch, capsys):
     assert PPO.load(Path(run) / "CartPole-v1.zip", device="cpu").num_timesteps == 192
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
-def test_a_signal_saves_says_how_to_go_on_and_sets_the_code(signum, code, tmp_path):
-    words = [sys.executable, "-m", "lit_sb3_ray", "train", *SHORT, "-n", "100000000"]
+def signalled(words, folder, has_begun, signum):
+    """Trains in a process of its own, sends it a signal once it has begun, and gives its exit code and standard error."""
     env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    process = subprocess.Popen(words, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "lit_sb3_ray", "train", *words]
+    process = subprocess.Popen(command, cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        monitor = tmp_path / "logs" / "ppo" / "CartPole-v1_1" / "0.monitor.csv"
         deadline = time.monotonic() + 60
-        while not (monitor.exists() and len(monitor.read_text().splitlines()) > 5):
+        while not has_begun():
             assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline, "training did not start"
+            assert time.monotonic() < deadline, "it has not begun"
             time.sleep(0.1)
         process.send_signal(signum)
         _, err = process.communicate(timeout=20)
     finally:
         process.kill()
         process.wait()
-    assert process.returncode == code
+    return process.returncode, err
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+def test_a_signal_saves_says_how_to_go_on_and_sets_the_code(signum, code, tmp_path):
+    monitor = tmp_path / "logs" / "ppo" / "CartPole-v1_1" / "0.monitor.csv"
+
+    def trains():
+        return monitor.exists() and len(monitor.read_text().splitlines()) > 5
+
+    returncode, err = signalled([*SHORT, "-n", "100000000"], tmp_path, trains, signum)
+    assert returncode == code
     assert "Go on with: lit-sb3-ray train --resume logs/ppo/CartPole-v1_1" in err.splitlines()[-1]
     assert (tmp_path / "logs" / "ppo" / "CartPole-v1_1" / "CartPole-v1.zip").is_file()
 
@@ -206,20 +216,7 @@ def test_a_signal_before_training_leaves_nothing(signum, code, tmp_path):
     (tmp_path / "slow_start.py").write_text(SLOW_START)
     words = ["--algo", "ppo", "--env", "SlowStart-v0", "--gym-packages", "slow_start", "--vec-env", "dummy", "-n", "100"]
     conf = ["-f", "logs", "-params", "n_envs:1", "n_steps:32", "batch_size:16"]
-    env = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
-    command = [sys.executable, "-m", "lit_sb3_ray", "train", *words, *conf]
-    process = subprocess.Popen(command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    try:
-        deadline = time.monotonic() + 60
-        while not (tmp_path / "begun").exists():
-            assert process.poll() is None, process.communicate()
-            assert time.monotonic() < deadline, "no env was built"
-            time.sleep(0.1)
-        process.send_signal(signum)
-        _, err = process.communicate(timeout=20)
-    finally:
-        process.kill()
-        process.wait()
-    assert process.returncode == code
+    returncode, err = signalled([*words, *conf], tmp_path, (tmp_path / "begun").exists, signum)
+    assert returncode == code
     assert err.splitlines()[-1] == "lit-sb3-ray: interrupted"
     assert not (tmp_path / "logs").exists()
