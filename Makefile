@@ -25,19 +25,21 @@ all: test
 
 setup: $(VENV)/.ready
 
-# Two stamps: a changed lock installs again, a changed pyproject.toml only renews the package's own entry.
-$(VENV)/.locked: requirements.lock
+# Two stamps: the package with what it needs, at the versions of the lock, is all that `make train` waits for; then the rest.
+$(VENV)/.base: requirements.lock pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 11) else "Python 3.11 or newer is needed: make PYTHON=python3.11 ...")'
-	@echo "Setting up $(VENV) from requirements.lock (once; a minute or more)"
+	@echo "Setting up $(VENV) at the versions of requirements.lock (once; a minute or more)"
 	@$(PYTHON) -m venv $(VENV)
+	@$(PIP) install --quiet --constraint requirements.lock setuptools
+	@$(PIP) install --quiet --constraint requirements.lock --no-build-isolation --editable .
+	@touch $@
+
+$(VENV)/.ready: $(VENV)/.base
+	@echo "Adding the envs, tools and extras of requirements.lock to $(VENV) (once; a minute or more)"
 	@$(PIP) install --quiet --requirement requirements.lock
 	@touch $@
 
-$(VENV)/.ready: $(VENV)/.locked pyproject.toml setup.py
-	@$(PIP) install --quiet --no-deps --no-build-isolation --editable .
-	@touch $@
-
-train: $(VENV)/.ready
+train: $(VENV)/.base
 	@$(BIN)/lit-sb3-ray train $(TRAIN)
 
 # Files in the order of their folders: by its own, pytest-xdist would begin the longest last, which have few tests.

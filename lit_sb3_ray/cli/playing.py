@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from lit_sb3_ray.cli.loading import load_to_stay
 from lit_sb3_ray.config.ranges import MAX_SEED, MAX_THREADS
 from lit_sb3_ray.errors import ConfigError
 
@@ -96,6 +97,7 @@ def open_player(
     if args.verbose > 0:
         print(f"Loading {path}", flush=True)
 
+    load_to_stay("lit_sb3_ray.experiment.load")
     import torch
     from stable_baselines3.common.utils import set_random_seed
 

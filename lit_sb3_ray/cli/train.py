@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lit_sb3_ray.cli.flags import ParsedFlags, parse_flags
+from lit_sb3_ray.cli.loading import load_to_stay
 from lit_sb3_ray.cli.output import set_up_logging, spread
 from lit_sb3_ray.cli.ray_flags import ray_settings
 from lit_sb3_ray.cli.stopping import terminable
@@ -124,6 +125,7 @@ def check_settings(args: argparse.Namespace) -> None:
     if args.trial_id is not None and not (args.storage and args.study_name):
         raise ConfigError("--trial-id needs --storage and --study-name")
     _check_names(args)
+    load_to_stay("lit_sb3_ray.experiment.manager")
     if args.seed > MAX_SEED:
         raise ConfigError(f"--seed {args.seed} is above {MAX_SEED}, the largest seed numpy takes")
     if args.trained_agent:
