@@ -7,6 +7,8 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -122,34 +124,34 @@ class Watched:
 def measure_costs(few: int = 4, many: int = 8, trials: int = 60, long: int = 300) -> Costs:
     """Measures everything; takes some minutes.
 
+    A node has as many CPUs as there are trials at once, as in `scale.py`: where some are left, Ray begins a process for each
+    trial before Tune gives it one that is free.
+
     Args:
-        few: Trials at once in one of the studies.
-        many: Trials at once in another.
+        few: Trials at once in the longest study.
+        many: Trials at once in two others, on one node and on two.
         trials: Trials of these two.
-        long: Trials of a third, which tells what finished trials cost.
+        long: Trials of the longest, which tells what finished trials cost.
     """
     for name, value in TUNE_SETTINGS.items():
         os.environ.setdefault(name, value)
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": many, "include_dashboard": False})
-    ray.init(address=cluster.address, log_to_driver=False)
-    try:
-        small, large, lasting = (watch_study(*each) for each in ((few, trials), (many, trials), (few, long)))
-        # Last, since Ray's services still start for some seconds after a node is there.
+    with _cluster(few) as cluster:
+        lasting = watch_study(few, long)
+        # Afterwards, since Ray's services still start for some seconds after a node is there.
         idle = _idle()
         env_actor, gcs_actor = _env_actors()
         ledger = Ledger()
-        cluster.add_node(num_cpus=many)
+        cluster.add_node(num_cpus=many - few)
         cluster.wait_for_nodes()
         time.sleep(IDLE_S)
         node_start = ledger.spent()["services"] - 2 * idle * IDLE_S
         wide = watch_study(many, trials)
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
+    with _cluster(many):
+        large = watch_study(many, trials)
     ask, ask_finished = _asks()
-    few_s, many_s = small.per_result(small.thread, 0.2, 1.0), large.per_result(large.thread, 0.2, 1.0)
-    live = max(0.0, (many_s - few_s) / (many - few))
     early, late = lasting.per_result(lasting.thread, 0.05, 0.35), lasting.per_result(lasting.thread, 0.65, 1.0)
+    many_s = large.per_result(large.thread, 0.2, 1.0)
+    live = max(0.0, (many_s - early) / (many - few))
     finished = max(0.0, (late - early) / (0.625 * long))
     results = lasting.results[-1]
     beside = [b - a for a, b in zip(lasting.thread, lasting.process, strict=True)]
@@ -158,11 +160,10 @@ def measure_costs(few: int = 4, many: int = 8, trials: int = 60, long: int = 300
         (study.spent["services"] - nodes * idle * study.wall) / study.results[-1] for study, nodes in ((large, 1), (wide, 2))
     )
     worker, start = _workers(lasting)
-    mean_finished = 0.6 * trials
     return Costs(
         cores=os.cpu_count() or 1,
         results=results / long,
-        driver_result_s=max(1e-4, few_s - few * live - mean_finished * finished),
+        driver_result_s=max(1e-4, early - few * live - 0.2 * long * finished),
         driver_live_s=live,
         driver_finished_s=finished,
         beside_result_s=lasting.per_result(beside, 0.1, 1.0),
@@ -185,6 +186,17 @@ def measure_costs(few: int = 4, many: int = 8, trials: int = 60, long: int = 300
         driver_mb=lasting.memory[0] / 2**20,
         driver_trial_mb=(lasting.memory[-1] - lasting.memory[long // 10]) / 2**20 / (0.9 * long),
     )
+
+
+@contextmanager
+def _cluster(cpus: int) -> Iterator[Cluster]:
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": cpus, "include_dashboard": False})
+    ray.init(address=cluster.address, log_to_driver=False)
+    try:
+        yield cluster
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
 
 
 def _workers(study: Watched) -> tuple[float, float]:
