@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.locate import split_run_folder
 from lit_sb3_ray.experiment.run_folder import open_run, read_arguments
-
-_NUMBER = re.compile(r"(?P<env>.+?)_(?P<number>\d+)(_[0-9a-fA-F-]{8,36})?")
 
 
 @dataclass(frozen=True)
@@ -34,8 +32,8 @@ class Run:
     @property
     def number(self) -> int:
         """The run's number; 0 without one."""
-        match = _NUMBER.fullmatch(self.path.name)
-        return 0 if match is None else int(match["number"])
+        split = split_run_folder(self.path.name)
+        return 0 if split is None else split[1]
 
 
 def find_runs(folder: Path) -> list[Run]:
@@ -70,8 +68,8 @@ def _read(path: Path) -> Run | None:
         if (run.settings / "args.yml").exists():
             algo = str(read_arguments(run).get("algo") or algo)
     except ConfigError as error:
-        match = _NUMBER.fullmatch(path.name)
-        env_id = settings[0].parent.name if settings else path.name if match is None else match["env"]
+        split = split_run_folder(path.name)
+        env_id = settings[0].parent.name if settings else path.name if split is None else split[0]
         return Run(path, algo, env_id, problem=str(error))
     return Run(path, algo, run.env_id)
 

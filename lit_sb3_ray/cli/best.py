@@ -8,6 +8,7 @@ from pathlib import Path
 from lit_sb3_ray.cli.flags import FlagParser, whole_number
 from lit_sb3_ray.cli.named_study import add_named_study
 from lit_sb3_ray.cli.output import set_up_logging
+from lit_sb3_ray.errors import ConfigError
 
 
 def build_parser() -> FlagParser:
@@ -55,8 +56,13 @@ def run(argv: Sequence[str]) -> int:
         print(text, end="")
         return 0
     path = Path(args.save)
+    if path.is_dir():
+        raise ConfigError(f"--save {args.save!r} is a folder: name a file")
     check_writable(path.parent, "--save")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        replace_file(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+    except OSError as error:
+        raise ConfigError(f"--save {args.save!r} cannot be written: {error.strerror or error}") from error
     print(f"{path}: {'trial' if len(best) == 1 else 'trials'} {', '.join(str(one.trial.number) for one in best)}")
     return 0

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lit_sb3_ray.cli.flags import FlagParser
 from lit_sb3_ray.cli.output import set_up_logging
+from lit_sb3_ray.cli.stopping import terminable
 
 
 def build_parser() -> FlagParser:
@@ -68,18 +69,19 @@ def run(argv: Sequence[str]) -> int:
     repo_id = repository(args.organization, args.algo, args.env, args.repo_name)
     if args.verbose > 0:
         print(f"Downloading {repo_id}", flush=True)
-    made = download_run(
-        Path(args.folder),
-        args.algo,
-        args.env,
-        organization=args.organization,
-        repo_name=args.repo_name,
-        exp_id=args.exp_id,
-        force=args.force,
-        trust=args.trust,
-        token=args.token,
-        revision=args.revision,
-    )
+    with terminable():
+        made = download_run(
+            Path(args.folder),
+            args.algo,
+            args.env,
+            organization=args.organization,
+            repo_name=args.repo_name,
+            exp_id=args.exp_id,
+            force=args.force,
+            trust=args.trust,
+            token=args.token,
+            revision=args.revision,
+        )
     if args.verbose > 0:
         print(f"Saved to {made.path}")
     return 0

@@ -43,10 +43,11 @@ def run(argv: Sequence[str]) -> int:
     Raises:
         ConfigError: Bad input; found before any environment is built.
     """
-    args = read_settings(parse_flags(build_parser(), argv, train_arguments()))
-    check_settings(args)
-    set_up_logging(args.verbose)
-    manager = build_manager(args)
+    with terminable():
+        args = read_settings(parse_flags(build_parser(), argv, train_arguments()))
+        check_settings(args)
+        set_up_logging(args.verbose)
+        manager = build_manager(args)
     if args.optimize_hyperparameters:
         return tell_plan(manager) if args.dry_run else optimize(manager, args)
     if args.dry_run:

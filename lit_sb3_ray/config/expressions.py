@@ -155,7 +155,8 @@ class _Reader:
             result = operation(left, right)
         except (ZeroDivisionError, OverflowError) as error:
             raise self._refused(node, f"cannot be computed: {error}") from error
-        if isinstance(result, complex) or (abs(result) > MAX_NUMBER and math.isfinite(result)):
+        # Compared and not turned into a float, for which a whole number may be too large.
+        if isinstance(result, complex) or MAX_NUMBER < abs(result) < math.inf:
             raise self._refused(node, "gives a number beyond bounds")
         return result
 

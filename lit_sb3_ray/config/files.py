@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import logging
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.machinery import SourceFileLoader
@@ -106,6 +107,8 @@ def _load_python(path: Path) -> ModuleType:
     if spec is None or spec.loader is None:
         raise problem(f"{str(path)!r} cannot be loaded as Python", "")
     module = importlib.util.module_from_spec(spec)
+    # A dataclass looks its module up. It is not left there: what the file defines is sent to other processes by value.
+    sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
     except SyntaxError as error:
@@ -114,6 +117,8 @@ def _load_python(path: Path) -> ModuleType:
         raise failed_import(error, path.name, str(path)) from error
     except (Exception, SystemExit) as error:  # The user's code runs here: whatever it raises says what is wrong with it.
         raise problem(f"it cannot be run: {reason(error)}", str(path)) from error
+    finally:
+        sys.modules.pop(name, None)
     return module
 
 

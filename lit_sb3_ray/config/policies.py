@@ -88,8 +88,10 @@ def check_policy_kwargs(
 
 
 def _check_layers(layers: Any, where: str) -> None:
-    """Refuses sizes that no layer has, in a list or in one list for each network."""
-    for part in layers.values() if isinstance(layers, Mapping) else (layers or ()):
+    """Refuses sizes that no layer has, in a list or in one list for each network; what else a policy takes is its own."""
+    if not isinstance(layers, Mapping | list | tuple):
+        return
+    for part in layers.values() if isinstance(layers, Mapping) else layers:
         if isinstance(part, Mapping | list | tuple):
             _check_layers(part, where)
         elif not isinstance(part, Integral) or isinstance(part, bool) or not 1 <= int(part) <= MAX_LAYER:

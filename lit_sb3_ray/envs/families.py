@@ -214,18 +214,27 @@ def _import_families(env_id: str) -> None:
     for family in meant:
         if not _installed(family):
             raise _missing(env_id, family)
-        try:
-            importlib.import_module(family.module)
-        except ImportError as error:
-            raise ConfigError(f"environment {env_id!r}: {family.module} cannot be imported: {error}") from error
+        failure = _import(family)
+        if failure is not None:
+            raise ConfigError(f"environment {env_id!r}: {family.module} cannot be imported: {failure}")
     if meant:
         return
     for family in FAMILIES:
         if family.ids and _installed(family):
-            try:
-                importlib.import_module(family.module)
-            except ImportError as error:
-                logger.warning("the environments of %s are left out, it cannot be imported: %s", family.module, error)
+            failure = _import(family)
+            if failure is not None:
+                logger.warning("the environments of %s are left out, it cannot be imported: %s", family.module, failure)
+
+
+def _import(family: Family) -> str | None:
+    """Imports the package of a family, which registers its environments; tells what is wrong with it, if anything."""
+    try:
+        importlib.import_module(family.module)
+    except ImportError as error:
+        return str(error)
+    except (Exception, SystemExit) as error:  # A package that is too old for the others may fail in any way.
+        return reason(error)
+    return None
 
 
 def _installed(family: Family) -> bool:

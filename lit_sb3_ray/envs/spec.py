@@ -12,7 +12,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import find_highest_version, get_env_id, load_env_creator, parse_env_id
 
 from lit_sb3_ray.config.problems import reason
-from lit_sb3_ray.envs.families import family_of, import_packages, register_env
+from lit_sb3_ray.envs.families import family_of, import_packages, is_minigrid, register_env
 from lit_sb3_ray.envs.keywords import accepted_names, check_keywords, takes_any
 from lit_sb3_ray.errors import ConfigError, unknown
 
@@ -198,9 +198,10 @@ class EnvSpec:
             )
         for key, part in space.spaces.items() if isinstance(space, gym.spaces.Dict) else ():
             if part.shape is None:
+                such = ", such as minigrid.wrappers.FlatObsWrapper" if is_minigrid(self.env_id) else ""
                 raise ConfigError(
                     f"the observation of {self.env_id} holds {key!r}, which is {type(part).__name__} and no array: "
-                    f"leave it out by an env_wrapper{self._place}"
+                    f"leave it out by an env_wrapper{such}"
                 )
 
     def _creator(self, recipe: GymSpec) -> Callable[..., Any]:

@@ -26,6 +26,12 @@ from lit_sb3_ray.envs.spec import CONSTRUCTION_ERRORS, EnvSpec
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.untrusted.models import read_statistics
 
+# What bytes that are no pickle, or one of something else, may raise as they are read.
+_UNREADABLE = (
+    *(pickle.UnpicklingError, AttributeError, EOFError, ImportError, LookupError, MemoryError, OverflowError),
+    *(TypeError, ValueError),
+)
+
 
 def build_vec_env(
     spec: EnvSpec,
@@ -146,9 +152,11 @@ def _load_normalize(env: VecEnv, path: Path, *, training: bool, trusted: bool) -
         else:
             loaded = read_statistics(path)
             loaded.set_venv(env)
+    except ConfigError:
+        raise
     except OSError as error:
         raise ConfigError(f"normalisation statistics {str(path)!r} cannot be read: {error.strerror or error}") from error
-    except (pickle.UnpicklingError, EOFError, AttributeError, ImportError, IndexError) as error:
+    except _UNREADABLE as error:
         raise ConfigError(f"{str(path)!r} holds no normalisation statistics of SB3: {error}") from error
     except AssertionError as error:
         raise ConfigError(f"normalisation statistics {str(path)!r} belong to other observations: {error}") from error

@@ -14,6 +14,7 @@ from typing import Any
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import cut_evaluations, save_model
 from lit_sb3_ray.experiment.metrics import cut_metrics
+from lit_sb3_ray.experiment.origin import is_trusted
 from lit_sb3_ray.experiment.run_folder import BEST, BEST_STATISTICS, RunFolder, pending_files, pending_steps, replace_file
 from lit_sb3_ray.lit.checkpoint import MODEL, STATE, Training, link_or_copy, read_state, save_checkpoint
 
@@ -144,8 +145,13 @@ def latest_checkpoint(run: RunFolder) -> Path:
     """The checkpoint to go on from: the last one, or where its files are broken the one before.
 
     Raises:
-        ConfigError: There is none, or none that is whole.
+        ConfigError: There is none, or none that is whole; or the run was downloaded, and going on would run what is in it.
     """
+    if not is_trusted(run.settings):
+        raise ConfigError(
+            f"{str(run.path)!r} was downloaded, and to go on with a checkpoint is to run what its maker has put into it: "
+            "start a run of your own from its model, with -i"
+        )
     found = list_checkpoints(run)
     if not found:
         raise ConfigError(

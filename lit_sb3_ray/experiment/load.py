@@ -85,14 +85,18 @@ def load_run(
     algo = algo or arguments.get("algo")
     if algo is None:
         raise ConfigError(f"{run.path} does not say its algorithm: name it")
+    trusted = is_trusted(run.settings) if trusted is None else trusted
     packages = [*_packages(run, arguments), *gym_packages]
+    unasked = [] if trusted else [name for name in packages if name not in gym_packages]
+    if unasked:
+        names = ", ".join(unasked)
+        raise ConfigError(f"{str(run.path)!r} is from others and would import {names}: --gym-packages {names} would allow it")
     register_env(run.env_id, packages)
     # How long it was to train does not matter here, and may have been said on the command line alone.
     saved = run_folder.read_hyperparameters(run)
     needed = {key: value for key, value in saved.items() if key not in NOT_PLAYED}
     resolved = resolve(needed, algo, str(run.settings / "config.yml"), n_timesteps=1)
     model_path = find_model(run.path, run.env_id, which)
-    trusted = is_trusted(run.settings) if trusted is None else trusted
     if not trusted:
         refuse_writers([*resolved.env_wrappers, *resolved.vec_env_wrappers], str(run.settings / "config.yml"))
     env = _build_env(

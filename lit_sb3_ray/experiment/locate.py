@@ -22,7 +22,7 @@ Which = Literal["final", "best"] | int
 """Which model of a run: the final one, the best one, or the one saved at so many env steps."""
 
 _RUN_SUFFIX = re.compile(r"_(?P<number>\d+)(?:_(?P<uuid>[0-9a-fA-F-]{8,36}))?")
-_RUN_SUFFIX_AT_END = re.compile(f"{_RUN_SUFFIX.pattern}$")
+_RUN_FOLDER = re.compile(f"(?P<env>.+?){_RUN_SUFFIX.pattern}")
 _SHOWN = 8
 
 
@@ -76,6 +76,19 @@ def algo_folder_name(algo: str) -> str:
     return algo.replace(":", "-")
 
 
+def split_run_folder(name: str) -> tuple[str, int] | None:
+    """Takes the name of a run folder apart.
+
+    Args:
+        name: The name, without the folder's path.
+
+    Returns:
+        The environment, as folders spell it, and the run's number; None for another name.
+    """
+    match = _RUN_FOLDER.fullmatch(name)
+    return None if match is None else (match["env"], int(match["number"]))
+
+
 def list_runs(folder: Path, env_id: str) -> list[RunName]:
     """Lists the runs of one environment.
 
@@ -127,7 +140,11 @@ def find_run(folder: Path, algo: str, env_id: str, exp_id: int | str = 0) -> Pat
     if exp_id == 0 and not runs and (home / f"{env_folder_name(env_id)}.zip").is_file():
         return home
     if not runs:
-        near = _near(env_folder_name(env_id), {_RUN_SUFFIX_AT_END.sub("", name) for name in _folders(home)})
+        known = {name if split is None else split[0] for name in _folders(home) for split in [split_run_folder(name)]}
+        near = _near(env_folder_name(env_id), known)
+        studies = [name for name in _folders(home) if name.startswith(f"{env_folder_name(env_id)}_study_")]
+        if studies:
+            near = f"there is a study, whose best trial `train --from-study {home / studies[-1]}` trains; "
         raise ConfigError(f"no run of {algo} on {env_id} in {str(home)!r}: {near}{_listing('it holds', _folders(home))}")
     if exp_id == 0:
         return runs[-1].path
@@ -268,7 +285,11 @@ def _near(name: str, names: Iterable[str]) -> str:
 
 
 def _models(run: Path) -> str:
-    return _listing("models there are", sorted(path.name for path in run.glob("*.zip")) if run.is_dir() else [])
+    """Names the models in a run folder, those saved on the way last, and the flag for the newest of them."""
+    on_the_way = [path.name for path in list_checkpoints(run).values()]
+    others = sorted({path.name for path in run.glob("*.zip")} - {*on_the_way}) if run.is_dir() else []
+    hint = "; --load-last-checkpoint takes the newest" if on_the_way else ""
+    return _listing("models there are", [*others, *reversed(on_the_way)]) + hint
 
 
 def _listing(lead: str, names: Iterable[str]) -> str:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-import zlib
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 from lit_sb3_ray.config.algorithms import BUILT_IN, nearest_built_in
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.untrusted import models
 
 # What only some algorithms keep of themselves; the first that is there decides.
 _KEYS = {
@@ -72,8 +70,6 @@ def algorithms_of(data: dict[str, Any]) -> Collection[str]:
 def read_data(path: str | Path) -> dict[str, Any]:
     """Reads what a model's file says of its attributes; nothing where it is damaged, which its loading will tell."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            data = json.loads(archive.read("data"))
-    except (OSError, KeyError, ValueError, RuntimeError, zipfile.BadZipFile, zlib.error):
+        return models.read_data(Path(path))
+    except ConfigError:
         return {}
-    return data if isinstance(data, dict) else {}

@@ -48,8 +48,8 @@ def warm_start(
     if hyperparams.noise is not None:
         kwargs["action_noise"] = build_noise(hyperparams, env)
     _check_exploration(path, kwargs.get("use_sde"))
-    objects = None
-    if not is_trusted_model(path):
+    objects, trusted = None, is_trusted_model(path)
+    if not trusted:
         # The model makes these anew, or the hyperparameters say them.
         objects = read_custom_objects(path, dict.fromkeys((*REMADE, *kwargs)))
     with refusing(f"-i {str(path)!r} cannot be loaded"):
@@ -61,7 +61,9 @@ def warm_start(
         logger.warning("-i %s: %s of the hyperparameters have no effect, since the model has its own", path, ", ".join(unused))
     logger.info("Warm start from %s: counters and schedules begin anew (--resume continues a run instead)", path)
     buffer = path.with_name(FINAL_BUFFER)
-    if buffer.exists() and hasattr(model, "load_replay_buffer"):
+    if buffer.exists() and not trusted:
+        logger.warning("%s beside -i is left unread: it came with a model that was downloaded", buffer)
+    elif buffer.exists() and hasattr(model, "load_replay_buffer"):
         made = model.replay_buffer  # type: ignore[attr-defined]
         with refusing(f"{str(buffer)!r}, the replay buffer beside -i, cannot be loaded"):
             model.load_replay_buffer(buffer, truncate_last_traj=truncate_last_trajectory)

@@ -84,4 +84,6 @@ def _reason(error: BaseException) -> str:
         return f"the Hub refused it ({status}): this takes a token with the right to; {_LOG_IN}"
     # The client adds advice and request ids in further lines.
     lines = [line for line in str(error).splitlines() if line.strip()]
-    return " ".join(lines[0].split()) if lines else type(error).__name__
+    told = " ".join(lines[0].split()) if lines else type(error).__name__
+    # The client's HTTP library, whichever it is, names its error for a connection that cannot be made so.
+    return f"the Hub cannot be reached: {told}" if type(error).__name__ in ("ConnectError", "ConnectionError") else told

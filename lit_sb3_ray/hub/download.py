@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import shutil
 import tempfile
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -90,16 +91,20 @@ def download_run(
     run_folder.check_writable(folder, "-f")
     downloaded = _fetch(api, repo_id, model_name(algo, env_id), trust, revision)
     check_files(downloaded)
-    if exp_id == 0:
-        run = run_folder.claim(folder, algo, env_id)
-        with ExitStack() as undo:
-            undo.callback(run_folder.remove, run)
+    if exp_id < 0:
+        with _made(run.path):
             _fill(run, downloaded)
-            undo.pop_all()
-    elif exp_id > 0:
-        _replace(run, downloaded)
-    else:
-        _fill(run, downloaded)
+        return run
+    home = run.path.parent
+    with _made(home), tempfile.TemporaryDirectory(prefix=".download_", dir=home) as place:
+        # Whatever ends this process leaves no half of a run behind, which would be taken for the latest one.
+        new = Path(place) / "new"
+        _fill(RunFolder(new, env_id), downloaded)
+        if exp_id == 0:
+            run = run_folder.claim(folder, algo, env_id)
+        elif run.path.exists():
+            logger.info("Replacing %s", run.path)
+        _replace(run.path, new, Path(place) / "old")
     return run
 
 
@@ -153,28 +158,43 @@ def _check_free(run: RunFolder, exp_id: int, force: bool) -> None:
 
 
 def _fill(run: RunFolder, downloaded: Downloaded) -> None:
-    """Copies files to where a run has them."""
+    """Copies files to where a run has them: first the note on their origin, last the model, without which there is no run."""
     run.settings.mkdir(parents=True, exist_ok=True)
     write_origin(run.settings, downloaded.origin)
-    shutil.copyfile(downloaded.model, run.model)
     for name, path in downloaded.files.items():
         if name == METRICS:
             extract(path, run.path, lambda file: file == "evaluations.npz" or file.endswith(".csv"))
         else:
             shutil.copyfile(path, run.statistics if name == STATISTICS else run.settings / name)
+    run_folder.replace_file(run.model, partial(shutil.copyfile, downloaded.model))
 
 
-def _replace(run: RunFolder, downloaded: Downloaded) -> None:
-    """Puts a run in another's place once it is whole."""
-    run.path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".download_", dir=run.path.parent) as place:
-        new, old = Path(place) / "new", Path(place) / "old"
-        _fill(RunFolder(new, run.env_id), downloaded)
-        if run.path.exists():
-            logger.info("Replacing %s", run.path)
-            lock = RunLock(run.path)
-            try:
-                run.path.rename(old)
-            finally:
-                lock.release()
-        new.rename(run.path)
+@contextmanager
+def _made(folder: Path) -> Iterator[None]:
+    """Makes a folder, and takes it away again, with those made for it, when nothing has come of it."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    with ExitStack() as undo:
+        undo.callback(_remove_empty, missing)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            yield
+        except OSError as error:
+            raise ConfigError(f"{str(folder)!r} cannot be written: {error.strerror or error}") from error
+        undo.pop_all()
+
+
+def _remove_empty(folders: Iterable[Path]) -> None:
+    with suppress(OSError):
+        for folder in folders:
+            folder.rmdir()
+
+
+def _replace(path: Path, new: Path, old: Path) -> None:
+    """Puts a run in its place; one that is there, or an empty one that was claimed, goes to the other."""
+    if path.exists():
+        lock = RunLock(path)
+        try:
+            path.rename(old)
+        finally:
+            lock.release()
+    new.rename(path)

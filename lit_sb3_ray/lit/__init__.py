@@ -1,4 +1,4 @@
-"""Lightning around Stable-Baselines3; the only package that imports Lightning.
+"""Lightning around Stable-Baselines3. Beyond this package nothing of Lightning is met but callbacks, loggers and profilers.
 
 Its names are imported on first use: whoever evaluates or loads a model needs modules from here, and no Lightning.
 """

@@ -70,7 +70,8 @@ def _weights_are_finite(algorithm: BaseAlgorithm) -> bool:
 def _culprit(algorithm: Any) -> str | None:
     """What the environment has returned that is not finite, if anything."""
     buffer = getattr(algorithm, "replay_buffer", None) or getattr(algorithm, "rollout_buffer", None)
-    rows = 0 if buffer is None else buffer.size()
+    # A full one is looked at whole: an update has laid the rows of a rollout's envs one after another.
+    rows = None if buffer is None or buffer.full else buffer.pos
     latest = _is_finite(getattr(algorithm, "_last_obs", None))
     if not latest or not _is_finite(getattr(buffer, "observations", None), rows):
         return "an observation"

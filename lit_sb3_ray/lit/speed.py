@@ -18,6 +18,7 @@ from torch import nn
 from torch.distributions import Distribution
 
 from lit_sb3_ray.lit.finite import parameters
+from lit_sb3_ray.scale.processors import usable_cpus
 
 logger = logging.getLogger(__name__)
 
@@ -226,10 +227,9 @@ def fit_threads(algorithm: BaseAlgorithm, num_threads: int = -1) -> int:
 
 
 def _cpus() -> int:
-    """Counts the CPUs given: those this process may run on, or fewer by `OMP_NUM_THREADS`, as a process on Ray is told."""
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    """Counts the CPUs given: those this process may keep busy, or fewer by `OMP_NUM_THREADS`, as a process on Ray is told."""
     told = os.environ.get("OMP_NUM_THREADS", "")
-    return min(allowed, int(told)) if told.isdigit() and int(told) > 0 else allowed
+    return min(usable_cpus(), int(told)) if told.isdigit() and int(told) > 0 else usable_cpus()
 
 
 def _is_worth_threads(algorithm: BaseAlgorithm) -> bool:

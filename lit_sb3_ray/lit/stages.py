@@ -110,7 +110,9 @@ class PlayingTrainer(pl.Trainer):
         options: dict[str, Any] = {"deterministic": deterministic, "render": render, "use_masking": use_masking, "seed": seed}
         with normalized_alike(algorithm, env):
             result = evaluate(algorithm, env, n_eval_episodes, **options)
-        if env is algorithm.get_env():
+        training_env = algorithm.get_env()
+        # A Monitor or a transposition may have been put around either.
+        if training_env is not None and env.unwrapped is training_env.unwrapped:
             begin_anew(algorithm)
         if reward_threshold is not None and result.mean_reward <= reward_threshold:
             raise AssertionError(f"mean return {result.mean_reward:.2f} is not above {reward_threshold:.2f}")

@@ -172,7 +172,7 @@ class RLTrainer(PlayingTrainer):
         session = module.session
         if session is None:
             return module.algorithm
-        module.until = min(until or self.max_env_steps, self.max_env_steps)
+        module.until = self.max_env_steps if until is None else min(until, self.max_env_steps)
         if session.done or module.num_timesteps >= module.until:
             return module.algorithm
         loggers = self.loggers

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from lit_sb3_ray.errors import ConfigError, unknown
 from lit_sb3_ray.lit.refusals import refusing
+from lit_sb3_ray.untrusted.archives import open_archive
 
 Array = NDArray[np.float64]
 
@@ -58,10 +59,13 @@ def open_arrays(path: Path) -> Iterator[NpzFile]:
 
     Raises:
         ValueError: It is something else. numpy would speak of pickles, and of how to read them all the same.
+        ConfigError: It would unpack to more than memory holds.
         OSError: It cannot be read.
     """
     if not is_zipfile(path):
         raise ValueError("it is no archive of numpy's")
+    with open_archive(path):
+        pass
     with np.load(path, allow_pickle=False) as file:
         yield file
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import difflib
-import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.experiment.locate import RunName, algo_folder_name, env_folder_name, list_runs
+from lit_sb3_ray.experiment.locate import RunName, algo_folder_name, env_folder_name, list_runs, split_run_folder
 
-_RUN_NAME = re.compile(r"(?P<env>.+)_\d+(_[0-9a-fA-F-]{8,36})?")
 _SHOWN = 8
 
 
@@ -97,8 +95,8 @@ def _environments(home: Path) -> list[str]:
     """The environments, as folders spell them, of which an algorithm's folder holds runs."""
     if not home.is_dir():
         return []
-    matches = (_RUN_NAME.fullmatch(path.name) for path in home.iterdir() if path.is_dir())
-    return sorted({match["env"] for match in matches if match is not None})
+    splits = (split_run_folder(path.name) for path in home.iterdir() if path.is_dir())
+    return sorted({split[0] for split in splits if split is not None})
 
 
 def _hint(name: str, known: Iterable[str]) -> str:

@@ -106,11 +106,15 @@ def check_storage(manager: ExperimentManager, space: SearchSpace) -> None:
 def folder_of(manager: ExperimentManager, study: Study, storage: str) -> StudyFolder:
     """Finds the folder of a study that is to be gone on with, and sees whether the study is as long as it was."""
     if FOLDER not in study.user_attrs:
-        raise ConfigError(f"study {study.study_name!r} in {storage} has not been begun: leave --resume and --join out")
+        where = f"study {study.study_name!r} in {storage}"
+        check_entrance(study, "new", where)
+        raise ConfigError(f"{where} has not been begun: leave --resume and --join out")
     folder = StudyFolder(Path(study.user_attrs[FOLDER]))
     named = StudyFolder(Path(os.path.abspath(manager.args.get("resume") or manager.args.get("join") or "")))
     if named.settings.is_file() and read_study(named.settings)[:2] == (storage, study.study_name):
         folder = named  # It may have been moved.
+    # A study that was begun on another machine may have it where nobody may write here.
+    check_writable(folder.path, f"the folder of study {study.study_name!r},")
     check_not_shorter(record(study), folder.path / PAGE)
     return folder
 

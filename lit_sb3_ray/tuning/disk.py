@@ -59,7 +59,8 @@ def checkpoint_bytes(manager: ExperimentManager) -> int:
         observation, action = _bytes_of(env.observation_space), _bytes_of(env.action_space)
     finally:
         env.close()
-    return MODEL_BYTES + rows * (2 * observation + action + REST_OF_ROW)
+    observations = 1 if kwargs.get("optimize_memory_usage") else 2
+    return MODEL_BYTES + rows * (observations * observation + action + REST_OF_ROW)
 
 
 def _bytes_of(space: spaces.Space[Any]) -> int:

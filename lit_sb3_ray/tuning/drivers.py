@@ -161,12 +161,13 @@ def check_entrance(study: Study, entrance: Entrance, where: str) -> None:
     """Looks whether this process may become a driver of a study; see `enter`."""
     drivers = drivers_of(study)
     living = [driver for driver in drivers if driver.alive]
-    # Rows that only wait have been put there for this study to begin with.
-    begun = bool(drivers) or any(row.state.name != "WAITING" for row in study.get_trials(deepcopy=False))
     if entrance == "new" and living:
         raise ConfigError(f"{where} is worked on by {living[-1].told()}: --join works beside it")
-    if entrance == "new" and begun:
+    if entrance == "new" and drivers:
         raise ConfigError(f"{where} exists already: --resume goes on with it, another --study-name begins a new one")
+    # Rows that only wait have been put there for this study to begin with.
+    if entrance == "new" and any(row.state.name != "WAITING" for row in study.get_trials(deepcopy=False)):
+        raise ConfigError(f"{where} has trials of another system, which cannot be gone on with: give another --study-name")
     if entrance == "resume" and living:
         raise ConfigError(f"{where} is worked on by {living[-1].told()}: --join works beside it, `stop` ends it")
     if entrance == "join" and not living:

@@ -16,6 +16,7 @@ from lit_sb3_ray.experiment.entries import file_entry
 from lit_sb3_ray.experiment.locate import algo_folder_name
 from lit_sb3_ray.tuning.checking import FOLDER, TOTAL, character, folder_of
 from lit_sb3_ray.tuning.drivers import Lease, dead_drivers, enter
+from lit_sb3_ray.tuning.remote_copy import check_no_copy
 from lit_sb3_ray.tuning.reports.record import FULL_BUDGET, RUN_FLAGS
 from lit_sb3_ray.tuning.rows import DRIVER, WARM_START, break_off, enqueue_continuation, to_continue
 from lit_sb3_ray.tuning.space.grid import grid_of
@@ -72,6 +73,8 @@ def open_for_work(manager: ExperimentManager, space: SearchSpace, sampler: str) 
     storage = manager.storage or str(made.journal if made else "")
     name = manager.study_name or (f"{algo_folder_name(manager.algo)}_{made.path.name}" if made else "")
     try:
+        if made is not None:
+            check_no_copy(options.storage_path, name)
         study = open_study(storage, name, must_exist=made is None)
         claim_for(study, manager.algo)
         folder = made or folder_of(manager, study, storage)
@@ -80,20 +83,31 @@ def open_for_work(manager: ExperimentManager, space: SearchSpace, sampler: str) 
         if made is not None:
             remove_study(made)
         raise
-    known = len(study.get_trials(deepcopy=False))
-    seed = worker_seed(manager.seed, lease.driver.worker, known)
-    study.sampler = build_sampler(sampler, seed, manager.n_startup_trials, space)
-    total = _total(manager, study, sampler, space)
-    _note(manager, study, folder, total)
+    try:
+        known = len(study.get_trials(deepcopy=False))
+        seed = worker_seed(manager.seed, lease.driver.worker, known)
+        study.sampler = build_sampler(sampler, seed, manager.n_startup_trials, space)
+        total = _total(manager, study, sampler, space)
+        opened = OpenStudy(study, storage, folder, lease, total, space)
+        _write_down(manager, opened)
+    except BaseException:  # Also Ctrl-C: whatever it is goes on, and nobody is at work then.
+        lease.end()
+        raise
+    logger.info("Study %s in %s: %d of %d trials so far", name, storage, known, total)
+    return opened
+
+
+def _write_down(manager: ExperimentManager, opened: OpenStudy) -> None:
+    """Writes into a study and its folder what this driver begins with."""
+    study, folder, options = opened.study, opened.folder, manager.study_options
+    _note(manager, study, folder, opened.total)
     if options.entrance != "join":
-        describe_study(folder, storage, name, manager.arguments())
+        describe_study(folder, opened.storage, study.study_name, manager.arguments())
     if options.entrance == "resume":
         _take_over(study, folder)
     if options.entrance == "new" and options.warm_start:
-        nearest = packaged_params(space, manager.entry(), manager.given_n_envs)
+        nearest = packaged_params(opened.space, manager.entry(), manager.given_n_envs)
         study.enqueue_trial(nearest, user_attrs={WARM_START: True})
-    logger.info("Study %s in %s: %d of %d trials so far", name, storage, known, total)
-    return OpenStudy(study, storage, folder, lease, total, space)
 
 
 def _total(manager: ExperimentManager, study: Study, sampler: str, space: SearchSpace) -> int:

@@ -64,6 +64,16 @@ class LiveTrial:
     jumped: set[int] = field(default_factory=set)
     last: dict[str, Any] = field(default_factory=dict)
 
+    def configured(self, part: str) -> dict[str, Any]:
+        """What a part of its config was at its last result, which Tune gives with one name for all that is nested."""
+        prefix = f"config/{part}/"
+        return {name.removeprefix(prefix): value for name, value in self.last.items() if name.startswith(prefix)}
+
+    def changed(self) -> dict[str, Any]:
+        """What a member of a population had drawn, once it has taken over others' values; else nothing."""
+        params = self.configured(DRAWN)
+        return params if params != trained(self.trial) else {}
+
 
 class StudySearch(Searcher):
     """Draws trials from an Optuna study and writes what becomes of them into it.
@@ -131,8 +141,7 @@ class StudySearch(Searcher):
                 self._fail(trial, one_line(error), "".join(traceback.format_exception(error)))
                 continue
             live = self.live[trial_id] = LiveTrial(trial)
-            origin = self._take_over(live)
-            return {NUMBER: trial.number, DRAWN: trained(trial), CONFIGURED: hyperparams, ORIGIN: origin}
+            return {NUMBER: trial.number, DRAWN: trained(trial), CONFIGURED: hyperparams, **self._take_over(live)}
         return str(Searcher.FINISHED)
 
     def on_trial_result(self, trial_id: str, result: dict[str, Any]) -> None:
@@ -187,7 +196,8 @@ class StudySearch(Searcher):
         self._check_lease()
         live = self.live.get(trial_id)
         if live is not None:
-            live.trial.set_user_attr(CHECKPOINT, {"path": path, "mark": int(live.last[MARK])})
+            taken_over = {DRAWN: live.changed(), CONFIGURED: live.configured(CONFIGURED)} if live.changed() else {}
+            live.trial.set_user_attr(CHECKPOINT, {"path": path, "mark": int(live.last[MARK]), **taken_over})
 
     def close(self) -> None:
         """Breaks off what is still at work, so that it can be gone on with later."""
@@ -212,21 +222,29 @@ class StudySearch(Searcher):
             self.closing = True
             self.live.clear()
 
-    def _take_over(self, live: LiveTrial) -> str | None:
-        """Takes what an earlier, broken-off row of the same trial had reached at its last checkpoint; returns that."""
+    def _take_over(self, live: LiveTrial) -> dict[str, Any]:
+        """Takes what an earlier, broken-off row of the same trial had reached at its last checkpoint.
+
+        Returns:
+            Where that is, None for nowhere; and what a member of a population had there, where that is not what was drawn.
+        """
         attributes = live.trial.user_attrs
-        if CONTINUES not in attributes or CHECKPOINT not in attributes:
-            return None
-        path = str(attributes[CHECKPOINT]["path"])
+        if CONTINUES not in attributes:
+            return {ORIGIN: None}
+        if CHECKPOINT not in attributes:
+            logger.info("Trial %d is trial %d begun anew: it had no checkpoint", live.trial.number, attributes[CONTINUES])
+            return {ORIGIN: None}
+        checkpoint = attributes[CHECKPOINT]
+        path = str(checkpoint["path"])
         if os.path.isabs(path) and not os.path.isdir(path):
             logger.warning("Trial %d begins anew: its checkpoint %s is no more", live.trial.number, path)
-            return None
+            return {ORIGIN: None}
         earlier = self.study.get_trials(deepcopy=False)[attributes[CONTINUES]]
         for step, value in sorted(earlier.intermediate_values.items()):
-            if step <= attributes[CHECKPOINT]["mark"]:
+            if step <= checkpoint["mark"]:
                 live.values[step] = value
                 live.trial.report(value, step)
-        return path
+        return {ORIGIN: path, **{key: checkpoint[key] for key in (DRAWN, CONFIGURED) if key in checkpoint}}
 
     def _report(self, live: LiveTrial, result: dict[str, Any]) -> None:
         mark, value = int(result[MARK]), float(result[METRIC])
@@ -242,11 +260,8 @@ class StudySearch(Searcher):
         """Writes, once at the end, what else is known of a trial."""
         last, note = live.last, live.trial.set_user_attr
         note(TIMESTEPS, int(last["timesteps_total"]))
-        prefix = f"config/{DRAWN}/"
-        params = {name.removeprefix(prefix): value for name, value in last.items() if name.startswith(prefix)}
-        if params and params != trained(live.trial):
-            # A member of a population has taken over others' values since it was drawn.
-            note(PARAMS_AT_END, params)
+        if live.changed():
+            note(PARAMS_AT_END, live.changed())
         if len(last[SEED_VALUES]) > 1:
             note(SPREAD, last[SPREAD])
             note(SEED_VALUES, last[SEED_VALUES])

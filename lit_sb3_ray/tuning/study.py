@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,6 +11,8 @@ from typing import TYPE_CHECKING, Any
 from optuna.trial import TrialState
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.lock import RunLock
+from lit_sb3_ray.experiment.run_folder import replace_file
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
 from lit_sb3_ray.tuning.checking import check_storage, check_study
@@ -106,8 +109,9 @@ def run_study(manager: ExperimentManager) -> StudyResult:
     count = manager.study_options.retrain_best
     if count > 0 and result.best_path is not None and stop.signum is None and _is_last(opened):
         retrained = _retrain(manager, result.best_path, opened.folder.path / RETRAINED / f"trial_{result.number:05d}", count)
-        manager.stop_signal = retrained.result.stop_signal
-        result = replace(result, retrained=retrained)
+        if retrained is not None:
+            manager.stop_signal = retrained.result.stop_signal
+            result = replace(result, retrained=retrained)
     keep_copy(opened.folder.path, manager.study_options.storage_path, result.study_name)
     return result
 
@@ -129,19 +133,33 @@ def _try_fit(manager: ExperimentManager) -> None:
         logger.info("%s on %s cannot be tried out beforehand", manager.algo, manager.env_id, exc_info=True)
 
 
-def _retrain(manager: ExperimentManager, best: Path, folder: Path, count: int) -> Retrained:
+def _retrain(manager: ExperimentManager, best: Path, folder: Path, count: int) -> Retrained | None:
+    """Trains the best trial again; None where a driver that has ended in the same moment is at it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        lock = RunLock(folder.parent)
+    except ConfigError as error:
+        logger.info("The best trial is trained again by another driver: %s", error)
+        return None
+    # A copy: the study's own file may come to hold another trial, and the study may be moved.
+    config = folder / best.name
+    replace_file(config, lambda partial: shutil.copyfile(best, partial))
     budget, options = manager.hyperparams.n_timesteps, manager.study_options
     # The final model is evaluated where evaluations are on at all.
-    kept = {"config": str(best), "hyperparams": None, "n_timesteps": budget, "eval_freq": budget}
-    return retrain(
-        {**trial_settings(manager), **kept, "log_folder": str(folder)},
-        count,
-        manager.seed,
-        folder=folder,
-        cpus_per_run=options.cpus_per_trial,
-        gpus_per_run=options.gpus_per_trial,
-        n_jobs=manager.n_jobs,
-    )
+    kept = {"config": str(config), "hyperparams": None, "n_timesteps": budget, "eval_freq": budget}
+    try:
+        return retrain(
+            {**trial_settings(manager), **kept, "log_folder": str(folder)},
+            count,
+            manager.seed,
+            folder=folder,
+            cpus_per_run=options.cpus_per_trial,
+            gpus_per_run=options.gpus_per_trial,
+            n_jobs=manager.n_jobs,
+            max_failures=options.max_failures,
+        )
+    finally:
+        lock.release()
 
 
 def _result(manager: ExperimentManager, opened: OpenStudy) -> StudyResult:

@@ -99,10 +99,10 @@ class ExperimentTrial(tune.Trainable):
         try:
             if not self._runs:
                 self._begin_anew()
-            before = self._runs[0].module.num_timesteps
+            before = sum(run.module.num_timesteps for run in self._runs)
             begun = time.monotonic()
             points = self._each(lambda run, _: run.advance())
-            speed = (points[0].num_timesteps - before) * len(points) / max(time.monotonic() - begun, 1e-9)
+            speed = (sum(point.num_timesteps for point in points) - before) / max(time.monotonic() - begun, 1e-9)
             return self._result(points, speed)
         except Exception as error:  # Whatever an env, a wrapper or a diverged model raises is this trial's end.
             self._close()
@@ -189,20 +189,20 @@ class ExperimentTrial(tune.Trainable):
             # The checkpoint may be another member's, and brings that one's values back.
             for run in self._runs:
                 set_scalars(run.module.algorithm, self._hyperparams)
-        last = self._runs[0].last
-        self._mark_before = 0 if last is None else last.mark
+        self._mark_before = max((run.last.mark for run in self._runs if run.last is not None), default=0)
 
     def _result(self, points: list[Point], speed: float) -> dict[str, Any]:
         values = [point.mean_reward for point in points]
         done = all(run.done for run in self._runs)
-        mark = points[0].mark
+        # A callback may have ended the training with one seed before that with another.
+        mark = max(point.mark for point in points)
         jumped = [each for each in self._plan.marks if self._mark_before < each < mark]
         self._mark_before = mark
         due = time.monotonic() - self._saved_at > self._plan.checkpoint_every
         return {
             METRIC: statistics.fmean(values),
             MARK: mark,
-            TIMESTEPS_TOTAL: points[0].num_timesteps,
+            TIMESTEPS_TOTAL: max(point.num_timesteps for point in points),
             "std_reward": statistics.fmean([point.std_reward for point in points]),
             "steps_per_second": speed,
             SPREAD: statistics.pstdev(values),

@@ -132,12 +132,15 @@ class TrialRun:
         """Trains to the next evaluation that is due and evaluates.
 
         Returns:
-            The report. A rollout longer than the time between evaluations skips those it passes.
+            The report. A rollout longer than the time between evaluations skips those it passes. A trial that is done, as one
+            seed's may be before the others', has nothing new to report.
 
         Raises:
             NonFiniteError: The training or the evaluation has given NaN or infinity.
             TrialStopped: A signal has come.
         """
+        if self.last is not None and self.done:
+            return self.last
         reached = self.module.num_timesteps
         due = next((mark for mark in self.marks if mark > reached), self.marks[-1])
         self._trainer.fit(self.module, until=due)

@@ -13,6 +13,7 @@ from ray.exceptions import RayActorError
 from lit_sb3_ray.scale.metrics import TRIALS, tell
 from lit_sb3_ray.scale.remote_folder import is_url, url_of
 from lit_sb3_ray.tuning.ending import ActorsEnd
+from lit_sb3_ray.tuning.rows import one_line
 from lit_sb3_ray.tuning.trainable import NUMBER
 
 if TYPE_CHECKING:
@@ -106,8 +107,12 @@ class Watch(tune.Callback):
     def on_trial_complete(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Lets the checkpoint of a trial go that is over; its replay buffer may be large."""
         checkpoint: Any = trial.checkpoint
-        if checkpoint is not None and not self._keeps_checkpoints:
+        if checkpoint is None or self._keeps_checkpoints:
+            return
+        try:
             checkpoint.filesystem.delete_dir(checkpoint.path)
+        except OSError as error:  # A shared folder may hold on to a file for a while; that is no reason to end a study.
+            logger.warning("Trial %d is over, and its checkpoint stays: %s", trial.config[NUMBER], one_line(error))
 
     def on_trial_recover(self, iteration: int, trials: list[Trial], trial: Trial, **info: Any) -> None:
         """Tells that a trial's actor was lost and the trial goes on."""

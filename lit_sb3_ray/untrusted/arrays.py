@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from lit_sb3_ray.untrusted.weights import OLD_PICKLES, ZIP, check_pickles
+
 PLAIN_KINDS = "biufcSU"
 """Kinds of data type that are read: truth values, numbers, text of a fixed length."""
 
@@ -55,6 +57,20 @@ def set_byte_order(dtype: np.dtype[Any], state: object) -> None:
     dtype.__setstate__((3, order, None, None, None, *sizes, 0))  # type: ignore[attr-defined]
 
 
+def check_array(state: object) -> None:
+    """Checks what numpy is to make an array of; numpy itself sees to it that all bytes are there.
+
+    Args:
+        state: numpy's tuple.
+
+    Raises:
+        ValueError: Its elements are of no bytes, so that there may be any number of them.
+    """
+    parts = state if isinstance(state, tuple) else ()
+    if any(isinstance(part, np.dtype) and part.itemsize == 0 for part in parts):
+        raise ValueError("an array of elements without bytes")
+
+
 def plain_scalar(dtype: object, content: object = b"") -> Any:
     """Stands for `numpy.core.multiarray.scalar` in a pickle.
 
@@ -74,15 +90,16 @@ def read_storage(content: object) -> Any:
     """Stands for `torch.storage._load_from_bytes`, which would unpickle anything.
 
     Args:
-        content: What `torch.save` wrote of a tensor's memory.
+        content: What `torch.save` wrote of a tensor's memory, in its old format.
 
     Raises:
-        ValueError: It is no bytes.
+        ValueError: It is no such bytes.
     """
     import torch
 
-    if not isinstance(content, bytes):
-        raise ValueError("a tensor whose memory is no bytes")
+    if not isinstance(content, bytes) or content.startswith(ZIP):
+        raise ValueError("a tensor whose memory is not as it is in a pickle")
+    check_pickles(io.BytesIO(content), OLD_PICKLES)
     return torch.load(io.BytesIO(content), map_location="cpu", weights_only=True)
 
 

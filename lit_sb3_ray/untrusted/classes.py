@@ -1,7 +1,7 @@
 """The classes that a downloaded model or its statistics may hold: nothing that is not listed here is ever looked up.
 
-Everything listed may be called with any arguments without harm: classes that keep what they are given, and the functions by
-which numpy and torch rebuild arrays. What can import, evaluate, open or run anything has no place here.
+All that is listed are classes that keep what they are given, and the functions by which numpy and torch rebuild arrays. What
+can import, evaluate, open or run anything has no place here. Which of them are called, and with what, is in `calls`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-_BUILT_IN = (*("bool", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "set", "slice", "str", "tuple"),)
 _SPACES = ("Box", "Dict", "Discrete", "Graph", "MultiBinary", "MultiDiscrete", "OneOf", "Sequence", "Text", "Tuple")
 _NUMBERS = (
     *("bool", "bool_", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
@@ -27,19 +26,7 @@ _TENSOR_TYPES = (
 
 ALLOWED: dict[str, tuple[str, ...]] = {
     "builtins": (
-        "bool",
-        "bytes",
-        "complex",
-        "dict",
-        "float",
-        "frozenset",
-        "int",
-        "list",
-        "range",
-        "set",
-        "slice",
-        "str",
-        "tuple",
+        *("bool", "bytes", "complex", "dict", "float", "frozenset", "int", "list", "range", "set", "slice", "str", "tuple"),
     ),
     "collections": ("OrderedDict", "defaultdict", "deque"),
     # numpy: arrays, numbers, generators.

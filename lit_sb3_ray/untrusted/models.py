@@ -18,6 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.untrusted.archives import open_archive
 from lit_sb3_ray.untrusted.pickles import read_pickle
+from lit_sb3_ray.untrusted.weights import check_weights
 
 if TYPE_CHECKING:
     from stable_baselines3.common.vec_env import VecNormalize
@@ -39,12 +40,13 @@ def read_custom_objects(path: Path | IO[bytes], unread: Mapping[str, Any]) -> di
         All pickled entries, and those of `unread`; `load` then unpickles nothing.
 
     Raises:
-        ConfigError: The file is no model, or holds something that is not on the list of classes, or that would take the place
-            of one of an algorithm's methods.
+        ConfigError: The file is no model, or holds something that is not on the list of classes, that would take the place
+            of one of an algorithm's methods, or that would fill the memory.
     """
     from stable_baselines3.common.base_class import BaseAlgorithm
 
     entries = read_data(path)
+    check_weights(path)
     for name in entries:
         if callable(getattr(BaseAlgorithm, name, None)):
             raise ConfigError(f"{path} was refused: its data would take the place of the algorithm's method {name}")

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pickle
 import secrets
 import sys
 from dataclasses import dataclass
@@ -116,35 +117,44 @@ class EnvActor:
         self._group = built
         return built.describe()
 
-    def attach(self, layout: Layout) -> tuple[list[Any], dict[str, Any]]:
+    def attach(self, layout: Layout) -> tuple[bytes, dict[str, Any]]:
         """Makes arrays for the results of steps that are called for; `layout` is that of this share alone."""
         self._arrays = layout.map(bytearray(layout.size))
         self._built.attach(self._arrays)
-        return [], {}
+        return b"", {}
 
-    def step(self, actions: Any, masked: bool) -> tuple[Any, dict[str, Any]]:
+    def step(self, actions: bytes, masked: bool) -> tuple[bytes, dict[str, Any]]:
         """Steps each environment once.
 
         Args:
-            actions: One for each environment.
+            actions: One for each environment, pickled.
             masked: Whether action masks are asked for, too.
 
         Returns:
-            What `EnvGroup.step` returns, and the arrays by the names they have in a batch.
+            What `EnvGroup.step` returns, pickled, and the arrays by the names they have in a batch.
         """
-        extras = self._built.step(actions, masked=masked)
+        mail = self._packed(self._built.step(pickle.loads(actions), masked=masked))
         arrays = self._arrays
         names = ["rewards", "dones", "flags", "observations"]
         if masked:
             names += ["mask_forms", "masks"]
         if arrays.dones.any():
             names.append("terminal")
-        return extras, {name: getattr(arrays, name) for name in names}
+        return mail, {name: getattr(arrays, name) for name in names}
 
-    def execute(self, command: Command, rows: Sequence[int], arguments: Sequence[Any]) -> tuple[Any, dict[str, Any]]:
-        """Carries out a command; returns what `EnvGroup.execute` returns, and after a reset the observations."""
-        result = self._built.execute(command, rows, arguments)
-        return result, {"observations": self._arrays.observations} if command.name == "RESET" else {}
+    def execute(self, command: Command, rows: Sequence[int], arguments: bytes) -> tuple[bytes, dict[str, Any]]:
+        """Carries out a command.
+
+        Args:
+            command: What to do.
+            rows: With which environments.
+            arguments: What the command takes, pickled.
+
+        Returns:
+            What `EnvGroup.execute` returns, pickled, and after a reset the observations.
+        """
+        mail = self._packed(self._built.execute(command, rows, pickle.loads(arguments)))
+        return mail, {"observations": self._arrays.observations} if command.name == "RESET" else {}
 
     def close(self) -> EnvFailure | None:
         """Closes the environments; returns the first failure."""
@@ -155,6 +165,12 @@ class EnvActor:
         if self._group is None:
             raise RuntimeError("the actor has built no environments yet")
         return self._group
+
+    def _packed(self, result: list[Any] | EnvFailure) -> bytes:
+        from lit_sb3_ray.vec.sending import packed
+
+        _, mail = packed(result, self._built.at_work)
+        return mail
 
     def _leave(self) -> None:
         """Ends this process, since the learner is gone: environments get time to close, the guard ends what they leave."""

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import contextlib
+import pickle
 import time
 from collections.abc import Sequence
 from typing import Any
 
 import ray
-from ray.exceptions import GetTimeoutError, RayActorError, RayError
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 
 from lit_sb3_ray.vec.batch import Batch, Layout
 from lit_sb3_ray.vec.failures import EnvFailure, PeerLost
 from lit_sb3_ray.vec.group import Command
 from lit_sb3_ray.vec.peer import Peer
 from lit_sb3_ray.vec.process import ActorProcess
+from lit_sb3_ray.vec.sending import dump
 
 
 class CallPeer(Peer):
@@ -38,11 +40,12 @@ class CallPeer(Peer):
     def begin_step(self, actions: Any, code: int, *, masked: bool) -> None:
         """Calls for a step; see `Peer`."""
         own = actions[self._part] if code >= 0 else [actions[row] for row in self.rows]
-        self._call = self._actor.step.remote(own, masked)
+        # Not as it is: Ray pickles in a way of its own, in which a script's classes are others and arrays cannot be written.
+        self._call = self._actor.step.remote(dump(own), masked)
 
     def begin(self, command: Command, rows: Sequence[int], arguments: Sequence[Any]) -> None:
         """Calls for a command; see `Peer`."""
-        self._call = self._actor.execute.remote(command, rows, arguments)
+        self._call = self._actor.execute.remote(command, rows, dump(arguments))
 
     def finish(self, deadline: float | None) -> list[Any] | EnvFailure:
         """Waits for the call's result and copies its arrays; see `Peer`."""
@@ -55,9 +58,17 @@ class CallPeer(Peer):
             raise PeerLost("its actor does not answer") from None
         except RayActorError as error:
             raise PeerLost(f"its actor has died: {' '.join(str(error).split())}") from None
+        except RayTaskError:
+            # The call has failed, for want of a module that its arguments need for instance; the actor lives.
+            self._call = None
+            raise
+        except RayError as error:
+            # The answer may be lost where its node is, before the actor is known to be.
+            raise PeerLost(f"the answer of its actor is lost: {' '.join(str(error).split())}") from None
         self._call = None
-        result: list[Any] | EnvFailure = answer[0]
+        mail: bytes = answer[0]
         arrays: dict[str, Any] = answer[1]
+        result: list[Any] | EnvFailure = pickle.loads(mail) if mail else []
         for name, content in arrays.items():
             own = getattr(self._arrays, name)
             if isinstance(own, dict):
@@ -69,14 +80,18 @@ class CallPeer(Peer):
 
     def begin_close(self) -> None:
         """Calls for the environments to be closed; see `Peer`."""
-        with contextlib.suppress(RayError):
-            self._call = self._actor.close.remote()
+        self._call = None
+        # Where Ray was shut down the actor has ended, and a call would start another Ray.
+        if ray.is_initialized():
+            with contextlib.suppress(RayError):
+                self._call = self._actor.close.remote()
 
     def finish_close(self, deadline: float) -> EnvFailure | None:
         """Waits for that call, then ends the actor; see `Peer`."""
         failure = None
-        with contextlib.suppress(RayError):
-            failure = ray.get(self._call, timeout=max(0.0, deadline - time.monotonic()))
+        if self._call is not None:
+            with contextlib.suppress(RayError):
+                failure = ray.get(self._call, timeout=max(0.0, deadline - time.monotonic()))
         self.kill()
         return failure
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
-import cloudpickle  # type: ignore[import-untyped]
 import gymnasium as gym
 import numpy as np
 
@@ -224,15 +222,6 @@ class EnvGroup:
         observation, info = self.envs[row].reset(seed=seed, **({"options": options} if options else {}))
         self._save(row, observation)
         return info
-
-
-def dump(value: Any) -> bytes:
-    """Pickles what goes through a mailbox; classes that only exist in this process go along by value."""
-    try:
-        return pickle.dumps(value, protocol=5)
-    except (pickle.PicklingError, AttributeError, TypeError):
-        pickled: bytes = cloudpickle.dumps(value, protocol=5)
-        return pickled
 
 
 def _gymnasium_env(env: Any) -> gym.Env[Any, Any]:

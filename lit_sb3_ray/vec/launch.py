@@ -202,8 +202,12 @@ def _accept(listener: socket.socket, password: bytes, serving: dict[int, Any], d
         while len(connections) < len(serving):
             connection = answer(listener, password, 0.5)
             if connection is not None:
-                first, _ = receive_object(connection)
-                connections[first] = connection
+                try:
+                    first, _ = receive_object(connection)
+                except ConnectionError:  # It has died meanwhile: of what, its call will tell.
+                    connection.close()
+                else:
+                    connections[first] = connection
                 continue
             missing = {first: call for first, call in serving.items() if first not in connections}
             ended, _ = ray.wait(list(missing.values()), timeout=0)

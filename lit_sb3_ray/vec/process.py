@@ -35,6 +35,7 @@ class ActorProcess:
         self.here = here
         self._exit = _watch(home.pid) if here else None
         self._guard_exit = _watch(home.guard) if here else None
+        self._is_gone = False
 
     def wait_gone(self, deadline: float) -> bool:
         """Waits until the process has ended; on other nodes, and where the system cannot tell, it only guesses so.
@@ -50,10 +51,15 @@ class ActorProcess:
     def kill(self) -> None:
         """Ends the process and the children of its environments, and waits until all have ended.
 
-        On another node the guard ends the children as soon as Ray has ended the process; neither is waited for.
+        On another node the guard ends the children as soon as Ray has ended the process; neither is waited for. A second time
+        does nothing: the process id may be another's by then.
         """
-        with contextlib.suppress(RayError):
-            ray.kill(self.handle)
+        if self._is_gone:
+            return
+        # Where Ray was shut down the actor ends with it, and a call would start another Ray.
+        if ray.is_initialized():
+            with contextlib.suppress(RayError):
+                ray.kill(self.handle)
         if self.here:
             # Ray asks the process to end itself, which one that is stopped or stuck may never hear.
             self.wait_gone(time.monotonic() + _EXIT_PATIENCE_S)
@@ -70,6 +76,7 @@ class ActorProcess:
             if descriptor is not None:
                 os.close(descriptor)
         self._exit = self._guard_exit = None
+        self._is_gone = True
 
     def _signal_group(self) -> None:
         with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -98,6 +105,8 @@ def cause_of_death(reference: Any) -> str:
     Returns:
         Ray's words in one line, or that it knows nothing.
     """
+    if not ray.is_initialized():
+        return "Ray was shut down"
     try:
         ray.get(reference, timeout=_CAUSE_PATIENCE_S)
     except GetTimeoutError:

@@ -1,9 +1,9 @@
-"""Sending what builds an environment to the process that it will live in."""
+"""Sending what builds an environment to the process that it will live in, what it is asked there, and what it answers."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,6 +11,7 @@ import cloudpickle  # type: ignore[import-untyped]
 import gymnasium as gym
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.vec.failures import EnvFailure
 
 EnvFn = Callable[[], gym.Env[Any, Any]]
 
@@ -45,6 +46,40 @@ def build_pickled(builder: bytes) -> gym.Env[Any, Any]:
     """Builds an environment from a pickled function."""
     env: gym.Env[Any, Any] = pickle.loads(builder)()
     return env
+
+
+def dump(value: Any) -> bytes:
+    """Pickles what goes to another process; classes and functions that only exist in this one go along by value."""
+    pickled: bytes
+    try:
+        pickled = pickle.dumps(value, protocol=5)
+    except (pickle.PicklingError, AttributeError, TypeError):
+        pickled = cloudpickle.dumps(value, protocol=5)
+    else:
+        # What a script defines is told by its name, which means another script there.
+        if b"__main__" in pickled:
+            pickled = cloudpickle.dumps(value, protocol=5)
+    return pickled
+
+
+def packed(result: Sequence[Any] | EnvFailure, index: int) -> tuple[bool, bytes]:
+    """Pickles what a share has answered.
+
+    Args:
+        result: What it has returned; an environment whose part of it cannot be sent has failed.
+        index: Index of that environment, the one that was at work last.
+
+    Returns:
+        Whether it is a failure, and the mail for the learner; nothing travels for an empty result.
+    """
+    if not result:
+        return False, b""
+    if not isinstance(result, EnvFailure):
+        try:
+            return False, dump(result)
+        except Exception as error:  # an environment's values may have any reason not to be sendable
+            result = EnvFailure.of(index, "sending what it returned to the learner", error)
+    return True, dump(result)
 
 
 def _offender(env_fn: Any) -> str:

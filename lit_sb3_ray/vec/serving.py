@@ -13,8 +13,9 @@ from typing import Any
 from lit_sb3_ray.vec.batch import Layout
 from lit_sb3_ray.vec.channel import PLACE, Channel, Hall
 from lit_sb3_ray.vec.failures import EnvFailure
-from lit_sb3_ray.vec.group import Command, EnvGroup, dump
+from lit_sb3_ray.vec.group import Command, EnvGroup
 from lit_sb3_ray.vec.memory import map_memory
+from lit_sb3_ray.vec.sending import packed
 
 
 class Post(IntEnum):
@@ -96,16 +97,5 @@ def serve(group: EnvGroup, connection: socket.socket, berth: Berth, descriptors:
 
 def _reply(channel: Channel, group: EnvGroup, result: Sequence[Any] | EnvFailure) -> None:
     """Posts a result; nothing travels for an empty one."""
-    if not result:
-        channel.post(Post.RESULT)
-        return
-    mail = b""
-    if not isinstance(result, EnvFailure):
-        try:
-            mail = dump(result)
-        except Exception as error:  # an environment's values may have any reason not to be sendable
-            result = EnvFailure.of(group.at_work, "sending what it returned to the learner", error)
-    if isinstance(result, EnvFailure):
-        channel.post(Post.FAILURE, dump(result))
-    else:
-        channel.post(Post.RESULT, mail)
+    failed, mail = packed(result, group.at_work)
+    channel.post(Post.FAILURE if failed else Post.RESULT, mail)

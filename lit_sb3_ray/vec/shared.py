@@ -9,10 +9,11 @@ from typing import Any
 
 from lit_sb3_ray.vec.channel import Channel
 from lit_sb3_ray.vec.failures import EnvFailure, PeerLost
-from lit_sb3_ray.vec.group import Command, dump
+from lit_sb3_ray.vec.group import Command
 from lit_sb3_ray.vec.memory import send_object
 from lit_sb3_ray.vec.peer import Peer
 from lit_sb3_ray.vec.process import ActorProcess, cause_of_death
+from lit_sb3_ray.vec.sending import dump
 from lit_sb3_ray.vec.serving import Berth, Post, step_post
 
 

@@ -43,6 +43,7 @@ def test_several_are_saved_as_a_list(journal, tmp_path, capsys):
         (["{journal}", "-k", "0"], "0 is below 1"),
         (["{journal}", "--study-name", "t"], "unknown study 't'"),
         (["{journal}", "--save", "/dev/null/x"], "--save"),
+        (["{journal}", "--save", "."], "--save '.' is a folder: name a file"),
         (["{journal}", "--sav", "x", "--nmae", "s"], "unrecognized arguments: --nmae s"),
     ],
 )

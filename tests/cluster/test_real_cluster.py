@@ -187,7 +187,9 @@ def test_a_job_is_followed_stopped_and_goes_on_though_a_node_dies(cluster, tmp_p
     cluster.gate.touch()
     assert again.wait(timeout=280) == 0, (tmp_path / "two.log").read_text()
     told = (tmp_path / "two.log").read_text()
-    assert "succeeded" in told and told.count("goes on from its last checkpoint") == 1
+    assert "succeeded" in told
+    # One trial is lost. It may be told more than once: its next process may be put on the dead node before Ray knows of it.
+    assert len(set(re.findall(r"Trial (\d+): .*; it goes on from its last checkpoint", told))) == 1
     complete = [row for row in cluster.rows(name) if row.state.name == "COMPLETE"]
     assert [list(row.intermediate_values) for row in complete] == [MARKS] * 4
     assert len({str(row.params) for row in complete}) == 4

@@ -9,6 +9,8 @@ from cluster.gated_env import MARKS, OWN_NETWORK, write_env
 from cluster.hosts import HOME, REPOSITORY, Network, wait
 from cluster.rows import rows_of, saved
 
+from lit_sb3_ray.tuning.storage import open_study
+
 # One task on each node that is named, in the environment of the caller; a signal ends all of them.
 SRUN = """#!/bin/bash
 echo "$*" >> "$CALLS"
@@ -65,7 +67,7 @@ def nodes(tmp_path):
 def test_a_study_whose_time_is_over_is_queued_again_and_comes_to_its_end(nodes, tmp_path):
     """The first time it is told to stop, as `--signal` has Slurm do it; the second time it goes on.
 
-    Before the first time, the job has been queued again already, from before its study began.
+    Before the first time, the job has been queued again already, from before its study began; a point waits for it there.
     """
     first, second = nodes
     first.run("bash", "-c", LOOPBACK)
@@ -78,6 +80,7 @@ def test_a_study_whose_time_is_over_is_queued_again_and_comes_to_its_end(nodes, 
     (tmp_path / "space.yml").write_text("learning_rate: {type: float, low: 1.0e-4, high: 1.0e-3}\n")
     calls, journal, gate = tmp_path / "calls.txt", str(tmp_path / "study.log"), tmp_path / "gate"
     write_env(tmp_path / "mine", gate)
+    open_study(journal, NAME).enqueue_trial({"learning_rate": 5e-4})
     job = {
         "HOME": home,
         "PATH": f"{commands}:/usr/bin:/bin",

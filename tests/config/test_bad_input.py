@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from stable_baselines3.common.policies import ActorCriticPolicy
 
 from lit_sb3_ray.config.hyperparams import merge, origins, resolve
 from lit_sb3_ray.config.problems import MissingPackageError
@@ -135,6 +136,15 @@ def test_bad_values_are_one_line_with_key_file_and_nearest_name(algo, values, me
 )
 def test_what_lies_close_to_the_bounds_is_taken(algo, values):
     resolve(entry(**values), algo, WHERE)
+
+
+def test_layers_that_only_a_policy_of_ones_own_takes_are_let_pass():
+    class Own(ActorCriticPolicy):
+        def __init__(self, *args, net_arch=64, **kwargs):
+            super().__init__(*args, net_arch=[net_arch], **kwargs)
+
+    resolved = resolve(entry(policy=Own, policy_kwargs={"net_arch": 32}), "ppo", WHERE)
+    assert resolved.model_kwargs["policy_kwargs"] == {"net_arch": 32}
 
 
 @pytest.mark.parametrize("names", ["is_success", ["is_success"], ("is_success",)])

@@ -6,6 +6,7 @@ import importlib
 import sys
 from pathlib import Path
 
+import cloudpickle
 import pytest
 
 from lit_sb3_ray.config.algorithms import ALGOS
@@ -47,6 +48,27 @@ def test_a_python_file_is_read_anew_and_leaves_no_cache(tmp_path):
         path.write_text(f"hyperparams = {{'A-v0': {{'n_steps': {value}}}}}\n")
         assert read_entries(str(path), "ppo").entries["A-v0"]["n_steps"] == value
     assert [entry.name for entry in tmp_path.iterdir()] == ["own.py"]
+
+
+def test_a_python_file_may_define_dataclasses_and_stays_no_module(tmp_path):
+    path = tmp_path / "own.py"
+    path.write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "@dataclass(frozen=True)\n"
+        "class Half:\n"
+        "    start: float\n"
+        "    def __call__(self, progress):\n"
+        "        return self.start * progress / 2\n"
+        "hyperparams = {'A-v0': {'learning_rate': Half(0.5)}}\n"
+    )
+    before = set(sys.modules)
+    schedule = read_entries(str(path), "ppo").entries["A-v0"]["learning_rate"]
+    assert schedule(1.0) == 0.25
+    assert type(schedule).__module__ not in sys.modules
+    assert set(sys.modules) == before
+    # So it is sent to other processes as it is, which cannot import the file.
+    assert b"progress" in cloudpickle.dumps(schedule)
 
 
 @pytest.mark.parametrize(

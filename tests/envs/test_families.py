@@ -138,6 +138,16 @@ def test_an_id_without_a_known_form_is_looked_for_in_all_packages(registry, pack
     assert "highway_env" in caplog.text
 
 
+def test_a_package_that_fails_in_any_way_is_told_or_left_out(registry, package, caplog):
+    package("highway_env", head="import numpy; numpy.no_such_type")
+    reason = "highway_env cannot be imported: AttributeError: module 'numpy' has no attribute 'no_such_type'"
+    with pytest.raises(ConfigError, match=reason):
+        families.register_env("highway-fake-v0")
+    with pytest.raises(ConfigError, match="unknown environment 'Strange-v0'"):
+        families.register_env("Strange-v0")
+    assert "the environments of highway_env are left out" in caplog.text
+
+
 def test_gym_packages_are_imported_first(registry, package):
     package("their_envs", ("Theirs-v0", "tiny_envs:CountEnv"))
     with pytest.raises(ConfigError):

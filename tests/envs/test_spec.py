@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import pickle
 import subprocess
 import sys
@@ -170,6 +171,15 @@ def test_an_observation_with_a_text_in_it_is_refused():
 
     with pytest.raises(ConfigError, match="the observation of TinyImage-v0 holds 'mission', which is Text"):
         EnvSpec("TinyImage-v0", wrappers=((Talking, {}),)).make()
+
+
+def test_the_wrapper_that_minigrid_needs_is_named_and_helps():
+    with pytest.raises(ConfigError, match=r"by an env_wrapper, such as minigrid\.wrappers\.FlatObsWrapper"):
+        EnvSpec("MiniGrid-Empty-5x5-v0").make()
+    wrappers = importlib.import_module("minigrid.wrappers")
+    env = EnvSpec("MiniGrid-Empty-5x5-v0", wrappers=((wrappers.FlatObsWrapper, {}),)).make()
+    assert isinstance(env.observation_space, gym.spaces.Box)
+    env.close()
 
 
 def test_no_environments_at_all_are_refused():

@@ -243,12 +243,16 @@ def test_bad_statistics_are_refused_and_the_envs_closed(tmp_path, monkeypatch):
     closed = []
     monkeypatch.setattr(tiny_envs.CountEnv, "close", lambda self: closed.append(self), raising=False)
     (tmp_path / "broken.pkl").write_bytes(b"\x80\x04nothing")
+    (tmp_path / "protocol.pkl").write_bytes(b"\x80\xff\x00")
+    (tmp_path / "frame.pkl").write_bytes(b"\x80\x04\x95" + b"\xff" * 8 + b"x")
+    (tmp_path / "text.pkl").write_bytes(b"\x8c\x02\xff\xfe.")
     build_vec_env(EnvSpec("Pendulum-v1"), 1, seed=0, normalize={}).save(str(tmp_path / "other.pkl"))
-    told = {"none.pkl": "cannot be read: No such file", "broken.pkl": "no normalisation statistics", "other.pkl": "other"}
+    told = {"none.pkl": "cannot be read: No such file", "other.pkl": "other"}
+    told |= dict.fromkeys(("broken.pkl", "protocol.pkl", "frame.pkl", "text.pkl"), "no normalisation statistics")
     for name, text in told.items():
         with pytest.raises(ConfigError, match=text):
             build_vec_env(EnvSpec("TinyCount-v0"), 2, seed=0, stats_path=tmp_path / name)
-    assert len(closed) == 6
+    assert len(closed) == 2 * len(told)
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path):

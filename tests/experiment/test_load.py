@@ -175,3 +175,15 @@ def test_gym_packages_that_are_no_list_are_told(tmp_path):
     settings.write_text(settings.read_text().replace("gym_packages: []", "gym_packages: os"))
     with pytest.raises(ConfigError, match=r"args.yml: gym_packages must be a list of modules, not 'os'"):
         load_run(run)
+
+
+def test_a_run_from_others_imports_no_module_that_was_not_named(tmp_path):
+    _, run = train(tmp_path, "ppo", DISCRETE, ON_POLICY)
+    settings = run / DISCRETE / "args.yml"
+    settings.write_text(settings.read_text().replace("gym_packages: []", "gym_packages: [antigravity]"))
+    with pytest.raises(ConfigError, match=r"would import antigravity: --gym-packages antigravity would allow it"):
+        load_run(run, trusted=False)
+    assert "antigravity" not in sys.modules
+    settings.write_text(settings.read_text().replace("antigravity", "tiny_envs"))
+    _, env = load_run(run, trusted=False, gym_packages=["tiny_envs"], device="cpu")
+    env.close()

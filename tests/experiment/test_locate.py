@@ -32,6 +32,21 @@ def test_env_folder_name(env_id, name):
     assert locate.env_folder_name(env_id) == name
 
 
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        ("CartPole-v1_12", ("CartPole-v1", 12)),
+        (f"CartPole-v1_3_{FIRST}", ("CartPole-v1", 3)),
+        ("my_env_v2_1", ("my_env_v2", 1)),
+        ("CartPole-v1_1_12345678", ("CartPole-v1", 1)),
+        ("CartPole-v1", None),
+        ("CartPole-v1_study_1x", None),
+    ],
+)
+def test_the_name_of_a_run_folder_is_taken_apart(name, parts):
+    assert locate.split_run_folder(name) == parts
+
+
 def test_two_colons_are_refused():
     with pytest.raises(ConfigError, match="more than one ':'"):
         locate.env_folder_name("a:b:c")
@@ -142,6 +157,19 @@ def test_model_files(logs):
     assert locate.find_model(run, "ALE/Pong-v5", 900).name == "rl_model_900_steps.zip"
     with pytest.raises(ConfigError, match=r"no rl_model_5_steps\.zip .*models there are ALE-Pong-v5\.zip, best_model\.zip"):
         locate.find_model(run, "ALE/Pong-v5", 5)
+
+
+def test_the_models_of_a_run_that_is_not_over_are_told_newest_first_with_the_flag_for_them(logs):
+    run = logs("CartPole-v1_1", "best_model.zip", "rl_model_900_steps.zip", "rl_model_10000_steps.zip")
+    newest = r"best_model\.zip, rl_model_10000_steps\.zip, rl_model_900_steps\.zip; --load-last-checkpoint takes the newest"
+    with pytest.raises(ConfigError, match=newest):
+        locate.find_model(run, "CartPole-v1")
+
+
+def test_where_there_is_a_study_alone_the_way_to_a_run_is_told(logs):
+    study = logs("CartPole-v1_study_1")
+    with pytest.raises(ConfigError, match=f"no run of ppo on CartPole-v1 .* `train --from-study {study}` trains"):
+        locate.find_run(study.parent.parent, "ppo", "CartPole-v1")
 
 
 def test_settings_are_in_the_one_sub_folder_with_them(logs):

@@ -20,6 +20,7 @@ from lit_sb3_ray.experiment.evaluations import read_evaluations
 from lit_sb3_ray.experiment.lock import RunLock
 from lit_sb3_ray.experiment.loggers import attach_sb3_logger
 from lit_sb3_ray.experiment.metrics import cut_metrics
+from lit_sb3_ray.experiment.origin import Origin, write_origin
 
 ENTRY = {"policy": "MlpPolicy", "n_steps": 8, "n_envs": 1, "n_timesteps": 32, "policy_kwargs": {"net_arch": [4]}}
 OPTIONS = {"eval_freq": -1, "seed": 1, "verbose": 0, "device": "cpu"}
@@ -80,6 +81,15 @@ def test_a_broken_checkpoint_gives_way_to_the_one_before(tmp_path, caplog):
         latest_checkpoint(run)
     (new / "model.zip").write_bytes(model)
     assert latest_checkpoint(run) == new
+
+
+def test_a_run_that_was_downloaded_is_not_gone_on_with(tmp_path, capsys):
+    run = train(tmp_path).run
+    write_origin(run.settings, Origin("me/ppo", "0", trusted=True))
+    assert latest_checkpoint(run) == run.checkpoints / "32"
+    write_origin(run.settings, Origin("me/ppo", "0", trusted=False))
+    assert cli.main(["train", "--resume", str(run.path), "-n", "64"]) == 2
+    assert "was downloaded, and to go on with a checkpoint is to run what its maker has put into it" in capsys.readouterr().err
 
 
 def test_rewinding_lets_later_and_unfinished_checkpoints_go(tmp_path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import stable_baselines3
+from hostile import hostile_pickle, zip_with
 from stable_baselines3.common.buffers import ReplayBuffer
 from stable_baselines3.common.noise import NormalActionNoise
 
@@ -13,7 +14,8 @@ from lit_sb3_ray import ExperimentManager
 from lit_sb3_ray.cli import main as cli
 from lit_sb3_ray.config.algorithms import BUILT_IN, resolve_algorithm
 from lit_sb3_ray.errors import ConfigError
-from lit_sb3_ray.experiment.model_files import check_algorithm
+from lit_sb3_ray.experiment.model_files import check_algorithm, read_data
+from lit_sb3_ray.experiment.origin import Origin, write_origin
 
 POLICIES = {"ars": "LinearPolicy", "ppo_lstm": "MlpLstmPolicy"}
 ENVS = {"ppo_mask": "TinyMasked-v0", **dict.fromkeys(("crossq", "ddpg", "sac", "td3", "tqc"), "TinyCount-v0")}
@@ -112,6 +114,22 @@ def test_a_replay_buffer_must_be_one_that_the_run_can_fill(models, tmp_path, cap
     assert not logs.exists()
     assert warm(tmp_path, logs, "sac", buffer_size=30).replay_buffer.pos == 20
     assert "has room for 50 env steps, which stands, not for 30" in caplog.text
+
+
+def test_the_replay_buffer_beside_a_downloaded_model_is_left_unread(models, tmp_path, caplog):
+    downloaded = tmp_path / "downloaded"
+    (downloaded / "TinyCount-v0").mkdir(parents=True)
+    (downloaded / "sac.zip").write_bytes((models / "sac.zip").read_bytes())
+    (downloaded / "replay_buffer.pkl").write_bytes(hostile_pickle(tmp_path / "made"))
+    write_origin(downloaded / "TinyCount-v0", Origin("me/sac", "0", trusted=False))
+    warm(downloaded, tmp_path / "logs", "sac")
+    assert "replay_buffer.pkl beside -i is left unread" in caplog.text
+    assert not (tmp_path / "made").exists()
+
+
+def test_a_bomb_in_the_place_of_a_model_is_not_unpacked(tmp_path):
+    content = b'{"n_delta": 1' + b" " * (32 * 2**20) + b"}"
+    assert read_data(zip_with(tmp_path / "x.zip", "data", content=content)) == {}
 
 
 def test_another_kind_of_exploration_is_refused_by_name(models, tmp_path):

@@ -2,6 +2,7 @@
 
 import csv
 import os
+import socket
 import subprocess
 import sys
 import zipfile
@@ -15,6 +16,7 @@ from recorded_runs import train_with_rl_zoo3
 from lit_sb3_ray import load_run
 from lit_sb3_ray.cli import main as cli
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.experiment.locate import list_runs
 from lit_sb3_ray.experiment.origin import is_trusted
 
 
@@ -173,6 +175,20 @@ def test_the_client_finds_the_hub_by_its_environment_variables(filled, tmp_path)
     assert done.stdout.splitlines()[-1] == f"Saved to {tmp_path}/logs/ppo/CartPole-v1_1"
 
 
+@pytest.mark.slow
+def test_a_hub_that_cannot_be_reached_is_told_in_one_line(tmp_path):
+    with socket.socket() as taken:
+        # Nobody listens there as long as it is taken.
+        taken.bind(("127.0.0.1", 0))
+        env = {**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{taken.getsockname()[1]}", "HF_HOME": str(tmp_path / "home")}
+        words = [sys.executable, "-m", "lit_sb3_ray", "load-from-hub", *AGENT, "-orga", "me", "-f", str(tmp_path / "logs")]
+        done = subprocess.run(words, env={**env, "NO_PROXY": "127.0.0.1"}, capture_output=True, text=True)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert "cannot download from me/ppo-CartPole-v1: the Hub cannot be reached: " in line
+    assert not (tmp_path / "logs").exists()
+
+
 def files_of_rl_zoo3(run, folder):
     """What rl_zoo3's push of a run holds: its own files, with their YAML tags."""
     settings = run / "CartPole-v1"
@@ -204,3 +220,34 @@ def test_a_run_of_rl_zoo3_is_loaded_and_pushed_again(hub, tmp_path, capsys):
     again = hub.repositories["me/again"].files
     assert again["ppo-CartPole-v1.zip"] == files["ppo-CartPole-v1.zip"]
     assert yaml.safe_load(again["config.yml"])["policy"] == "MlpPolicy"
+
+
+ENDED_IN_THE_MIDDLE = """
+import os, signal, sys
+from lit_sb3_ray.cli.main import main
+from lit_sb3_ray.hub import download
+download.extract = lambda *_: os.kill(os.getpid(), signal.Signals[sys.argv[1]])
+sys.exit(main(sys.argv[2:]))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM"])
+def test_a_download_that_is_ended_leaves_no_half_of_a_run(filled, tmp_path, name):
+    env = {**os.environ, "HF_ENDPOINT": filled.url, "HF_HOME": str(tmp_path / "home"), "NO_PROXY": "127.0.0.1"}
+    words = ["load-from-hub", *AGENT, "-orga", "me", "-f", str(tmp_path / "logs")]
+    done = subprocess.run([sys.executable, "-c", ENDED_IN_THE_MIDDLE, name, *words], env=env, capture_output=True, text=True)
+    if name == "SIGKILL":
+        assert done.returncode == -9
+        assert list_runs(tmp_path / "logs" / "ppo", "CartPole-v1") == []
+    else:
+        assert done.returncode == 143
+        assert not (tmp_path / "logs").exists()
+    assert load(tmp_path / "logs").path.name == "CartPole-v1_1"
+
+
+def test_a_folder_that_cannot_take_it_is_told_in_one_line(filled, tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "ppo").touch()
+    with pytest.raises(ConfigError, match=r"logs/ppo' cannot be written: File exists"):
+        load(tmp_path / "logs")

@@ -10,6 +10,7 @@ from sb3_contrib import ARS
 from stable_baselines3 import A2C, DQN, PPO, SAC
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import Logger
+from stable_baselines3.common.vec_env import DummyVecEnv
 
 import tiny_envs  # noqa: F401 (registers its environments)
 from lit_sb3_ray import RLTrainer
@@ -42,6 +43,15 @@ def test_the_environment_s_nan_is_told_from_a_diverged_training(algo, box, withi
         RLTrainer(max_steps=1000).fit(failing)
     assert failing.num_timesteps <= within
     assert "\n" not in str(caught.value)
+
+
+def test_a_nan_of_any_env_is_told_though_it_has_passed_when_the_update_is_over():
+    """An update lays the rows of the envs one after another."""
+    env = DummyVecEnv([lambda what=what: gym.make("TinyBroken-v0", what=what, box=True) for what in ("", "observation")])
+    failing = model("ppo", env)
+    with pytest.raises(NonFiniteError, match="the environment has returned an observation that is NaN or infinite"):
+        RLTrainer(max_steps=1000).fit(failing)
+    assert np.isfinite(failing._last_obs).all()
 
 
 @pytest.mark.parametrize(("algo", "env"), [("a2c", "CartPole-v1"), ("ppo", "CartPole-v1"), ("sac", "TinyCount-v0")])

@@ -1,6 +1,7 @@
 """What this package uses of other packages' private parts is there as it is used: an upgrade that changes it fails here."""
 
 import ast
+import importlib
 import inspect
 from datetime import timedelta
 from pathlib import Path
@@ -15,6 +16,7 @@ from ray.air.execution import FixedResourceManager
 from ray.air.execution._internal import RayActorManager
 from ray.train._internal.session import _TrainingResult
 from ray.tune.execution.tune_controller import TuneController
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 from sb3_contrib import ARS
 from stable_baselines3 import PPO, SAC, HerReplayBuffer
 from stable_baselines3.common.base_class import BaseAlgorithm
@@ -83,6 +85,24 @@ INSTANCE_NAMES = {
 }
 
 
+IMPORTS = {
+    # Private, or of a private module: the parameters, in order, that the package counts on; None for what is not called.
+    "ray._private.ray_constants.DEBUG_AUTOSCALING_STATUS": None,
+    "ray._private.resource_and_label_spec.ResourceAndLabelSpec": ["num_cpus", "num_gpus"],
+    "ray._private.services.find_bootstrap_address": ["temp_dir"],
+    "ray._private.services.find_node_ids": [],
+    "ray._private.services.get_ray_address_from_environment": ["addr", "temp_dir"],
+    "ray._private.state.available_resources_per_node": [],
+    "ray.experimental.internal_kv._internal_kv_get": ["key"],
+    "ray.train._internal.session._TrainingResult": ["checkpoint", "metrics"],
+    "stable_baselines3.common.vec_env.patch_gym._patch_env": ["env"],
+}
+KEYWORDS = {
+    "_init_setup_model": PPO,
+    "_spill_on_unavailable": NodeAffinitySchedulingStrategy,
+}
+
+
 @pytest.fixture(scope="module")
 def her():
     """A HER buffer of ten rows, with what it needs."""
@@ -125,6 +145,41 @@ def test_every_private_name_that_is_used_is_looked_after_here():
     assert {name: place for name, place in private_attributes().items() if name not in known} == {}
 
 
+def is_private(name):
+    return any(part.startswith("_") and not part.startswith("__") for part in name.split("."))
+
+
+def private_imports_and_keywords():
+    """What the package imports by private names, and private keywords of what it calls."""
+    imports, keywords = set(), set()
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module.partition(".")[0] != PACKAGE.name:
+                imports |= {f"{node.module}.{alias.name}" for alias in node.names}
+            elif isinstance(node, ast.Import):
+                imports |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.Call):
+                keywords |= {keyword.arg for keyword in node.keywords if keyword.arg is not None}
+    return set(filter(is_private, imports)), set(filter(is_private, keywords))
+
+
+def test_every_private_import_and_keyword_is_looked_after_here():
+    assert private_imports_and_keywords() == (set(IMPORTS), set(KEYWORDS))
+
+
+@pytest.mark.parametrize("path", IMPORTS)
+def test_what_is_imported_by_a_private_name_is_there(path):
+    module, _, name = path.rpartition(".")
+    found = getattr(importlib.import_module(module), name)
+    if IMPORTS[path] is not None:
+        assert list(inspect.signature(found).parameters)[: len(IMPORTS[path])] == IMPORTS[path]
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_private_keywords_are_taken(name):
+    assert name in inspect.signature(KEYWORDS[name]).parameters
+
+
 @pytest.mark.parametrize(("owner", "name"), METHODS, ids=lambda value: getattr(value, "__name__", value))
 def test_method_takes_what_it_is_given(owner, name):
     assert list(inspect.signature(getattr(owner, name)).parameters)[: len(METHODS[owner, name])] == METHODS[owner, name]
@@ -143,6 +198,7 @@ def test_a_trainable_keeps_its_storage_and_its_last_result():
     assert list(inspect.signature(_TrainingResult).parameters) == ["checkpoint", "metrics"]
 
 
+@pytest.mark.usefixtures("ray_instance")  # Making a manager starts a Ray where none is.
 def test_the_controller_of_a_study_knows_all_its_actors():
     assert "_actor_manager" in TuneController.__init__.__code__.co_names
     manager = RayActorManager(FixedResourceManager({"CPU": 1}))

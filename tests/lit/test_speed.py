@@ -16,6 +16,8 @@ import tiny_envs  # noqa: F401 (registers its environments)
 from lit_sb3_ray import RLModule, RLTrainer
 from lit_sb3_ray.lit.checkpoint import save_checkpoint
 from lit_sb3_ray.lit.speed import fit_threads, grouped_updates, known_parameters, unchecked_distributions, use_fused_optimizers
+from lit_sb3_ray.scale import processors
+from lit_sb3_ray.scale.processors import usable_cpus
 
 STEPS = 16
 
@@ -201,11 +203,14 @@ class TestThreads:
         assert fit_threads(ppo(), -1) == torch.get_num_threads() == 1
         assert fit_threads(ppo(), 2) == torch.get_num_threads() == 2
 
-    def test_a_large_network_gets_no_more_than_there_are(self):
-        import os
-
-        cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-        assert fit_threads(ppo(hidden=500_000)) == cpus
+    def test_a_large_network_gets_no_more_than_there_are(self, monkeypatch, tmp_path):
+        large = ppo(hidden=500_000)
+        monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+        assert fit_threads(large) == usable_cpus()
+        # A container may use less of its machine's time than there are processors.
+        (tmp_path / "cpu.max").write_text("100000 100000")
+        monkeypatch.setattr(processors, "_QUOTA", tmp_path / "cpu.max")
+        assert fit_threads(large) == 1
 
 
 class TestDistributions:

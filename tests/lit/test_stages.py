@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
@@ -10,7 +11,7 @@ from sb3_contrib.common.wrappers import ActionMasker
 from stable_baselines3 import DQN, PPO, SAC
 from stable_baselines3.common.env_util import make_vec_env
 from stable_baselines3.common.evaluation import evaluate_policy
-from stable_baselines3.common.vec_env import VecNormalize
+from stable_baselines3.common.vec_env import DummyVecEnv, VecNormalize
 
 import tiny_envs  # noqa: F401 (registers its environments)
 from lit_sb3_ray import RLTrainer
@@ -80,6 +81,15 @@ class TestEvaluating:
         np.testing.assert_allclose(inner.envs[0].unwrapped.state, begun[0], rtol=1e-6)
         trainer.fit(model)
         assert model.num_timesteps >= 100
+
+    def test_new_episodes_begin_too_where_a_monitor_was_put_around_its_own_envs(self):
+        env = DummyVecEnv([lambda: gym.make("CartPole-v1")] * 2)
+        trainer, model = RLTrainer(max_steps=100), ppo(env)
+        trainer.fit(model, until=32)
+        trainer.test(n_eval_episodes=3)
+        assert model._last_episode_starts.all()
+        states = [inner.unwrapped.state for inner in env.envs]
+        np.testing.assert_allclose(states, model._last_obs, rtol=1e-6)
 
     def test_statistics_of_the_training_are_taken_over(self):
         train = VecNormalize(make_vec_env("CartPole-v1", 2, seed=0))

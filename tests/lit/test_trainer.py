@@ -328,6 +328,14 @@ class TestSettings:
         RLTrainer(max_steps=10).fit(model, RLEnvDataModule("TinyCount-v0"))
         assert model.num_timesteps == STEPS
 
+    def test_a_slice_that_ends_where_the_training_stands_is_empty(self):
+        trainer, model = RLTrainer(max_steps=4 * STEPS), ppo()
+        trainer.fit(model, until=0)
+        assert model.num_timesteps == 0
+        trainer.fit(model, until=STEPS)
+        trainer.fit(model, until=0)
+        assert model.num_timesteps == STEPS
+
     def test_the_budget_is_told_in_env_steps(self):
         trainer, model = RLTrainer(max_steps=4 * STEPS), ppo()
         assert (trainer.global_step, trainer.rl_progress, trainer.rl_budget_reached) == (0, 0.0, False)

@@ -79,6 +79,12 @@ def test_what_is_no_archive_or_cut_is_damage(tmp_path):
         read_evaluations(tmp_path)
 
 
+def test_a_bomb_is_refused_before_it_is_unpacked(tmp_path):
+    np.savez_compressed(tmp_path / "evaluations.npz", timesteps=np.arange(2), results=np.zeros((2, 2**21)))
+    with pytest.raises(ConfigError, match=r"'results\.npy' in it would unpack to 33,554,\d+ bytes"):
+        read_evaluations(tmp_path)
+
+
 @pytest.mark.parametrize("content", [b"", b"text", b"\x93NUMPY", b"\x80\x04."])
 def test_no_archive_is_told_without_a_word_on_reading_pickles(tmp_path, content):
     (tmp_path / "evaluations.npz").write_bytes(content)

@@ -1,12 +1,16 @@
 """Going on with a study: only with what it was begun with. Nothing here needs Ray: it is refused before."""
 
+import optuna
 import pytest
 import yaml
 from studies import NAME, journal, rows_of, study_of
 
 from lit_sb3_ray.errors import ConfigError
+from lit_sb3_ray.tuning.checking import FOLDER
 from lit_sb3_ray.tuning.drawing import draw, space_of
+from lit_sb3_ray.tuning.drivers import drivers_of, enter
 from lit_sb3_ray.tuning.opening import open_for_work
+from lit_sb3_ray.tuning.storage import open_study
 
 SPACE = {
     "learning_rate": {"type": "float", "low": 1e-4, "high": 1e-2, "log": True},
@@ -69,6 +73,44 @@ def test_a_search_space_that_has_changed_is_refused(name, changed, begun):
     with pytest.raises(ConfigError, match=f"{name} in .*space.yml is not what study 's' was begun with"):
         resumed(*begun).hyperparameters_optimization()
     assert len(rows_of(folder)) == 1
+
+
+def test_a_study_whose_folder_cannot_be_written_here_is_refused(begun, tmp_path):
+    """As when it was begun on another machine, by somebody else; it is nobody's then."""
+    folder, settings = begun
+    (tmp_path / "home").touch()
+    study = open_study(settings["storage"], NAME)
+    study.set_user_attr(FOLDER, str(tmp_path / "home" / "logs" / "a2c" / "StudyWorth-v0_study_1"))
+    for entrance in ("resume", "join"):
+        beside = enter(study, "resume", NAME) if entrance == "join" else None
+        manager = study_of(folder, options={"entrance": entrance}, **settings)
+        with pytest.raises(ConfigError, match=r"the folder of study 's', '.*study_1' cannot be written: .*home is no w"):
+            manager.hyperparameters_optimization()
+        if beside is not None:
+            beside.end()
+    assert not any(driver.alive for driver in drivers_of(study))
+
+
+def test_a_study_of_another_system_is_not_gone_on_with(tmp_path):
+    """Nothing of it says what its trials were; one that only waits to be begun is told from it."""
+    study, where = open_study(journal(tmp_path), NAME), {"storage": journal(tmp_path), "study_name": NAME}
+    study.enqueue_trial({})
+    with pytest.raises(ConfigError, match="has not been begun: leave --resume and --join out"):
+        resumed(tmp_path, where).hyperparameters_optimization()
+    study.add_trial(optuna.trial.create_trial(value=1.0))
+    with pytest.raises(ConfigError, match=r"study 's' in .* has trials of another system, .*: give another --study-name"):
+        resumed(tmp_path, where).hyperparameters_optimization()
+
+
+def test_a_driver_that_cannot_begin_is_not_at_work(begun):
+    """Its process may live on, as that of a notebook does."""
+    manager = resumed(*begun)
+    space = space_of(manager)
+    (begun[0] / "logs" / "a2c" / "StudyWorth-v0_study_1" / "study.yml").unlink()
+    (begun[0] / "logs" / "a2c" / "StudyWorth-v0_study_1" / "study.yml").mkdir()
+    with pytest.raises(OSError, match=r"study\.yml"):
+        open_for_work(manager, space, "random")
+    assert not any(driver.alive for driver in drivers_of(open_study(begun[1]["storage"], NAME)))
 
 
 def test_other_bounds_are_the_same_space(begun):

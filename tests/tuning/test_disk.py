@@ -27,6 +27,18 @@ def test_the_estimate_is_what_the_buffer_holds(n_timesteps, rows, tmp_path):
     assert checkpoint_bytes(manager_of(tmp_path, n_timesteps=n_timesteps)) == MODEL_BYTES + rows * each
 
 
+def test_a_buffer_that_saves_memory_has_each_observation_once(tmp_path):
+    given = {
+        **SAC["hyperparams"],
+        "optimize_memory_usage": True,
+        "replay_buffer_kwargs": {"handle_timeout_termination": False},
+    }
+    buffer = manager_of(tmp_path, hyperparams=given, optimize_hyperparameters=False).setup_experiment().replay_buffer
+    arrays = (buffer.observations, buffer.actions, buffer.rewards, buffer.dones, buffer.timeouts)
+    each = sum(array.nbytes for array in arrays) / len(buffer.observations)
+    assert checkpoint_bytes(manager_of(tmp_path, hyperparams=given, n_timesteps=10_000)) == MODEL_BYTES + 500 * each
+
+
 def test_an_algorithm_without_a_buffer_has_its_networks_alone(tmp_path):
     assert checkpoint_bytes(manager_of(tmp_path, algo="ppo", hyperparams={"n_steps": 20})) == MODEL_BYTES
 

@@ -61,6 +61,13 @@ def test_rows_that_wait_are_no_beginning():
     assert enter(study, "new", "study 's'").driver.number == 0
 
 
+def test_a_study_of_another_system_is_not_begun_again():
+    study = new_study()
+    study.add_trial(optuna.trial.create_trial(value=1.0))
+    with pytest.raises(ConfigError, match=r"s has trials of another system, .*: give another --study-name"):
+        enter(study, "new", "s")
+
+
 @pytest.mark.parametrize(("entrance", "told"), [("new", "--join works beside it"), ("resume", "`stop` ends it")])
 def test_a_living_driver_is_not_pushed_aside(entrance, told):
     study = new_study()

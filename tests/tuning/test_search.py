@@ -17,6 +17,7 @@ from lit_sb3_ray.tuning.rows import (
     FAILURE,
     FOLDER,
     JUMPED,
+    PARAMS_AT_END,
     SEED_VALUES,
     SPREAD,
     SURPLUS,
@@ -212,8 +213,35 @@ def test_a_continuation_begins_with_what_its_checkpoint_has_seen(tmp_path):
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_a_continuation_without_a_checkpoint_begins_anew(lost, tmp_path):
+def test_a_member_of_a_population_goes_on_with_what_it_had_at_its_checkpoint(lost, tmp_path):
+    """And not with what it had first, which its row still says; without the checkpoint it begins with that."""
+    study = new_study()
+    study.enqueue_trial({"x": 0.5})
+    search = search_of(study)
+    search.suggest("a")
+    search.on_trial_result("a", result(20, 1.0) | {"config/params/x": 0.5, "config/hyperparams/learning_rate": 0.05})
+    search.checkpointed("a", "first")
+    assert study.trials[0].user_attrs[CHECKPOINT] == {"path": "first", "mark": 20}
+    taken = {"config/params/x": 0.6, "config/hyperparams/learning_rate": 0.06}
+    search.on_trial_result("a", result(40, 2.0) | taken)
+    search.checkpointed("a", str(tmp_path / "lost" if lost else tmp_path))
+    search.on_trial_result("a", result(60, 2.0) | {"config/params/x": 0.7, "config/hyperparams/learning_rate": 0.07})
+    for name in "bc":  # Also when it is broken off again before it has come to a checkpoint.
+        search.close()
+        enqueue_continuation(study, study.trials[-1])
+        search = search_of(study)
+        config = search.suggest(name)
+        assert study.trials[-1].params == {"x": 0.5}
+        x, rate = (0.5, 0.05) if lost else (0.6, 0.06)
+        assert (config[DRAWN], config[HYPERPARAMS]) == ({"x": x}, {"learning_rate": pytest.approx(rate)})
+    search.on_trial_complete("c", result(60, 2.5, finished=True) | taken)
+    assert study.trials[-1].user_attrs[PARAMS_AT_END] == {"x": 0.6}
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_a_continuation_without_a_checkpoint_begins_anew_and_tells_so(lost, tmp_path, caplog):
     """There was none, or it is no more."""
+    caplog.set_level("INFO", logger="lit_sb3_ray")
     study = new_study()
     search = search_of(study)
     search.suggest("a")
@@ -224,6 +252,8 @@ def test_a_continuation_without_a_checkpoint_begins_anew(lost, tmp_path):
     enqueue_continuation(study, study.trials[0])
     assert search_of(study).suggest("b")[ORIGIN] is None
     assert study.trials[1].intermediate_values == {}
+    told = f"Trial 1 begins anew: its checkpoint {tmp_path / 'lost'}" if lost else "Trial 1 is trial 0 begun anew"
+    assert told in caplog.text
 
 
 def test_a_space_that_raises_fails_its_trial_and_the_next_is_drawn():

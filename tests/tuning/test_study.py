@@ -19,6 +19,7 @@ from studies import NAME, POINT, enqueue, journal, plan, rows_of, states_of, stu
 from lit_sb3_ray import ExperimentManager, run_study
 from lit_sb3_ray.errors import ConfigError
 from lit_sb3_ray.experiment.evaluations import read_evaluations
+from lit_sb3_ray.experiment.lock import RunLock
 from lit_sb3_ray.tuning import room
 from lit_sb3_ray.tuning.drivers import _is_running
 from lit_sb3_ray.tuning.reports.standing import standing_of
@@ -26,6 +27,7 @@ from lit_sb3_ray.tuning.rows import CHECKPOINT, FAILURE, JUMPED, SEED_VALUES, SP
 from lit_sb3_ray.tuning.running import trial_seeds
 from lit_sb3_ray.tuning.schedule.schedulers import original_number
 from lit_sb3_ray.tuning.storage import open_study
+from lit_sb3_ray.tuning.study import _retrain
 
 RETURN = 15.0
 """What an episode of TinyCount-v0 gives, whatever is done: 1 + 2 + 3 + 4 + 5."""
@@ -353,6 +355,18 @@ def test_a_training_that_a_time_budget_has_ended_goes_on_from_its_checkpoint(ray
     assert [step for step in second.intermediate_values if step <= mark] == list(kept)
     standing = standing_of(open_study(journal(tmp_path), NAME))
     assert (standing.states, standing.counted) == ({"BROKEN OFF": 1}, 0)
+
+
+def test_the_best_is_left_to_the_driver_that_trains_it_again(tmp_path, caplog):
+    """Two that have ended in the same moment both find nobody at work."""
+    best, folder = tmp_path / "best.yml", tmp_path / "retrained" / "trial_00000"
+    best.touch()
+    folder.parent.mkdir()
+    lock = RunLock(folder.parent)
+    with caplog.at_level(logging.INFO):
+        assert _retrain(study_of(tmp_path), best, folder, 1) is None
+    lock.release()
+    assert "is trained again by another driver" in caplog.text
 
 
 def test_weak_trials_are_pruned_with_what_they_had(ray_instance, tmp_path):

@@ -1,12 +1,16 @@
 """Samplers and schedulers by their names in real studies: those that no other test of studies has."""
 
+import os
+
 import pytest
 import yaml
 from optuna.trial import TrialState
-from studies import enqueue, rows_of, study_of
+from studies import enqueue, plan, rows_of, study_of
+from study_envs import EPISODE
 
-from lit_sb3_ray.tuning.rows import HYPERPARAMS, PARAMS_AT_END, WARM_START, trained
+from lit_sb3_ray.tuning.rows import CHECKPOINT, CONTINUES, HYPERPARAMS, PARAMS_AT_END, WARM_START, trained
 from lit_sb3_ray.tuning.schedule.schedulers import build_scheduler
+from lit_sb3_ray.tuning.trainable import DRAWN
 
 MARKS = [20, 40, 60, 80, 100]
 NUMBERS = {
@@ -75,3 +79,27 @@ def test_the_worst_of_a_population_takes_over_from_the_best(ray_instance, tmp_pa
     assert list(rows[0].intermediate_values) == MARKS
     assert rows[0].user_attrs[PARAMS_AT_END]["max_grad_norm"] != 0.5
     assert abs(rows[0].intermediate_values[100] - rows[0].intermediate_values[20]) > 0.1
+
+
+def test_a_member_that_is_broken_off_goes_on_with_what_it_had_taken_over(ray_instance, tmp_path):
+    """A signal comes at the tenth turn of three members; each goes on with the values of its last checkpoint."""
+    turn = {"role": "train", "when": "step", "at": 3}
+    planned = plan(tmp_path, *({**turn, "what": what} for what in ["pass"] * 9 + ["SIGINT"]))
+    (tmp_path / "driver.pid").write_text(str(os.getpid()))
+    (tmp_path / "space.yml").write_text(yaml.safe_dump(NUMBERS))
+    where = enqueue(tmp_path, *({"max_grad_norm": worth} for worth in (0.5, 4.0, 2.0)))
+    given = {"search_space": str(tmp_path / "space.yml"), "pruner": "pbt", "n_trials": 3, **where, **planned}
+    for entrance, missing in (("new", 3), ("resume", 0)):
+        options = {"cpus_per_trial": 4.0, "checkpoint_every": 0.0, "entrance": entrance}
+        assert study_of(tmp_path, options=options, **given).hyperparameters_optimization().missing == missing
+    rows = rows_of(tmp_path)
+    assert [row.state for row in rows] == [TrialState.FAIL] * 3 + [TrialState.COMPLETE] * 3
+    taken_over = [row for row in rows[:3] if DRAWN in row.user_attrs[CHECKPOINT]]
+    assert taken_over
+    for row in taken_over:
+        checkpoint, goes_on = row.user_attrs[CHECKPOINT], rows[3 + row.number]
+        assert goes_on.user_attrs[CONTINUES] == row.number
+        after = next(value for step, value in goes_on.intermediate_values.items() if step > checkpoint["mark"])
+        worth = checkpoint[DRAWN]["max_grad_norm"]
+        assert worth != row.params["max_grad_norm"]
+        assert after == pytest.approx(EPISODE * worth, abs=0.1)

@@ -126,6 +126,16 @@ def test_each_of_several_seeds_trains_as_it_does_alone(trial_of):
     assert [both.train()[SEED_VALUES] for _ in MARKS] == [list(pair) for pair in alone]
 
 
+def test_a_seed_that_a_callback_has_ended_does_not_hold_up_the_others(trial_of):
+    """It keeps its last value, and is not evaluated again; the trial's evaluations are those of the seed that goes on."""
+    both = trial_of(seeds=(1, 2), hyperparams={"n_steps": 20, "callback": "study_envs.EndsSeedOne"})
+    results = [both.train() for _ in MARKS]
+    assert [result[MARK] for result in results] == [result["timesteps_total"] for result in results] == [20, 40, 60]
+    assert [result[FINISHED] for result in results] == [False, False, True]
+    assert results[1][SEED_VALUES][0] == results[2][SEED_VALUES][0]
+    assert results[1][SEED_VALUES][1] != results[2][SEED_VALUES][1]
+
+
 def test_a_checkpoint_that_is_gone_fails_the_trial_with_its_reason(trial_of, tmp_path):
     trial = trial_of(config_of(0, str(tmp_path / "nowhere")))
     assert "nowhere" in trial.train()[FAILURE]

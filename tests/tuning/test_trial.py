@@ -88,6 +88,14 @@ def test_it_trains_from_evaluation_to_evaluation(tmp_path, fragile):
     assert read_evaluations(tmp_path / "kept" / "evaluations.npz")["timesteps"] == [20, 40]
 
 
+def test_a_trial_that_is_done_has_nothing_new_to_report(tmp_path, fragile):
+    run = run_of(manager_of(tmp_path), folder=tmp_path / "kept")
+    points = [run.advance() for _ in range(3)]
+    run.close()
+    assert points[1] == points[2]
+    assert read_evaluations(tmp_path / "kept" / "evaluations.npz")["timesteps"] == [20, 40]
+
+
 @pytest.mark.parametrize(("trouble", "error"), [(None, ValueError), (float("nan"), NonFiniteError)])
 @pytest.mark.parametrize("step", [3, 43])
 def test_what_goes_wrong_in_training_or_evaluation_comes_out_and_leaves_no_env_open(trouble, error, step, tmp_path, fragile):

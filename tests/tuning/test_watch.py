@@ -4,11 +4,12 @@ import time
 from types import SimpleNamespace
 
 import pytest
+from pyarrow.fs import LocalFileSystem
 from ray import tune
 
 from lit_sb3_ray.experiment.signals import SignalStop
 from lit_sb3_ray.lit.stop import StopGuard
-from lit_sb3_ray.tuning.watch import StudyEnd, _reason, address
+from lit_sb3_ray.tuning.watch import StudyEnd, Watch, _reason, address
 
 
 class Search:
@@ -41,6 +42,19 @@ def test_what_ends_a_study(how, ends):
     search.closing = how == "wish"
     assert end.stop_all() is ends is search.closing
     assert not end("a", {"done": True})
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_a_checkpoint_that_cannot_be_removed_ends_no_study(there, tmp_path, caplog):
+    """As in a shared folder in which somebody still has a file open."""
+    folder = tmp_path / "checkpoint"
+    if there:
+        folder.mkdir()
+    checkpoint = SimpleNamespace(filesystem=LocalFileSystem(), path=str(folder))
+    trial = SimpleNamespace(checkpoint=checkpoint, config={"trial": 3})
+    Watch(Search(), None, None, None).on_trial_complete(1, [], trial)
+    assert not folder.exists()
+    assert ("Trial 3 is over, and its checkpoint stays: " in caplog.text) is not there
 
 
 class Unable(tune.Trainable):

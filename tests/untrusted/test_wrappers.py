@@ -31,7 +31,7 @@ def test_a_run_from_others_writes_nothing_where_its_maker_wants(tmp_path):
     wrapper = {"stable_baselines3.common.monitor.Monitor": {"filename": str(tmp_path / "there")}}
     config.write_text(yaml.safe_dump({**settings, "env_wrapper": [wrapper]}))
     with pytest.raises(ConfigError, match="the wrapper Monitor"):
-        load_run(run, trusted=False)
+        load_run(run, trusted=False, gym_packages=["tiny_envs"])
     assert not made.exists()
     load_run(run)[1].close()
     assert made.exists()

@@ -145,8 +145,11 @@ class StuckWithServer(WithServer):
 
 
 class Unpicklable(Steady):
-    """Its infos hold something that cannot be sent."""
+    """Its infos hold something that cannot be sent, and so does what `lock` returns."""
 
     def step(self, action):
         observation, reward, terminated, truncated, _ = super().step(action)
         return observation, reward, terminated, truncated, {"lock": threading.Lock()}
+
+    def lock(self):
+        return threading.Lock()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
@@ -50,6 +51,35 @@ def test_what_is_no_action_for_each_environment_is_named(actions, space, told):
 )
 def test_what_environments_may_take_is_let_pass(actions, space):
     check_actions(actions, 4, space)
+
+
+class Clipping(gym.Env):
+    """Clips its action in place."""
+
+    observation_space = action_space = NUMBERS
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        np.clip(action, -0.5, 0.5, out=action)
+        return action.copy(), 0.0, False, False, {}
+
+
+@pytest.mark.usefixtures("ray_instance")
+@pytest.mark.parametrize("arguments", [{"envs_per_actor": 2}, {"envs_per_actor": 2, "transport": "calls"}, {}])
+def test_an_environment_may_change_its_action_and_nobody_else_s(arguments):
+    venv = RayVecEnv([Clipping] * 4, **arguments)
+    try:
+        venv.reset()
+        actions = np.ones((4, 2), np.float32)
+        for given in (actions, list(actions)):
+            assert venv.step(given)[0].tolist() == [[0.5, 0.5]] * 4
+        if arguments:
+            assert (actions == 1).all()
+    finally:
+        venv.close()
 
 
 @pytest.mark.usefixtures("ray_instance")

@@ -8,11 +8,13 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
+import ray
 from vec.fault_envs import (
     CrashingAtReset,
     FailingClose,
@@ -28,7 +30,9 @@ from vec.fault_envs import (
 )
 from vec.processes import ended_within, is_running, open_descriptors, our_sockets, shared_memory
 
-from lit_sb3_ray.vec.failures import ActorError, EnvError
+from lit_sb3_ray.vec.failures import ActorError, EnvError, PeerLost
+from lit_sb3_ray.vec.launch import _accept
+from lit_sb3_ray.vec.memory import dial, listening
 from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
 
 pytestmark = pytest.mark.usefixtures("ray_instance")
@@ -83,11 +87,63 @@ def test_a_construction_that_fails_names_the_environment(transport):
         make(FailingConstruction, transport=transport, environment={"who": 2})
 
 
-def test_an_info_that_cannot_be_sent_is_an_error_of_its_environment():
-    venv = make(Unpicklable, environment={"who": 0})
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_an_info_that_cannot_be_sent_is_an_error_of_its_environment(transport):
+    venv = make(Unpicklable, transport=transport)
     venv.reset()
     with pytest.raises(EnvError, match="sending what it returned"):
         step(venv)
+    venv.close()
+
+
+@pytest.mark.parametrize("transport", TRANSPORTS)
+def test_an_answer_that_cannot_be_sent_is_an_error_and_ends_nothing(transport):
+    venv = make(Unpicklable, transport=transport)
+    with pytest.raises(TypeError, match=r"cannot pickle .* object") as caught:
+        venv.env_method("lock", indices=[3])
+    assert "environment 3 in sending what it returned" in "".join(caught.value.__notes__)
+    assert len(set(venv.env_method("pid"))) == 2
+    venv.close()
+
+
+def test_an_answer_that_is_lost_on_its_way_costs_its_actor_no_more():
+    """Ray may miss what a lost node has kept before it misses the actor."""
+    owner = ray.remote(num_cpus=0)(type("Owner", (), {"put": lambda self: [ray.put(np.zeros(1))]})).remote()
+    [lost] = ray.get(owner.put.remote())
+    ray.kill(owner)
+    with pytest.raises(ray.exceptions.ObjectLostError):
+        while True:
+            ray.get(lost)
+    venv = make(Steady, transport="calls")
+    venv.reset()
+    venv.step_async(np.zeros(N_ENVS, np.int64))
+    venv._crew.fleet.peers[1]._call = lost
+    _, _, dones, infos = venv.step_wait()
+    assert dones.tolist() == [False, False, True, True]
+    assert infos[2]["env_restarted"]
+    venv.close()
+
+
+def test_an_actor_that_dies_as_it_connects_is_lost_with_its_cause():
+    actor = ray.remote(num_cpus=0)(type("Dying", (), {"die": lambda self: os._exit(3)})).remote()
+    with listening(1) as (listener, address), pytest.raises(PeerLost, match="its actor has died"):
+        dial(address, b"word").close()
+        _accept(listener, b"word", {0: actor.die.remote()}, time.monotonic() + 60)
+
+
+def test_an_actor_that_has_ended_is_not_ended_again():
+    """Its process id may be another's by then."""
+    venv = make(Steady, envs_per_actor=4)
+    process = venv._crew.fleet.peers[0]._process
+    process.kill()
+    other = subprocess.Popen(["sleep", "100"], start_new_session=True)
+    try:
+        process.home = replace(process.home, pid=other.pid)
+        venv.close()
+        assert not ended_within(other.pid, 0.3)
+    finally:
+        other.kill()
+        other.wait()
 
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
@@ -302,6 +358,36 @@ def test_a_close_that_fails_is_told_and_the_others_are_closed():
         venv.close()
     assert not any(is_running(pid) for pid in pids)
     venv.close()
+
+
+AFTER_RAY = """
+import numpy as np
+import ray
+from functools import partial
+from vec.fault_envs import Steady
+from lit_sb3_ray.vec.ray_vec_env import RayVecEnv
+
+ray.init(address="local", num_cpus=4, include_dashboard=False, object_store_memory=100_000_000, log_to_driver=False)
+venvs = [RayVecEnv([partial(Steady, 0)], envs_per_actor=1, transport=how) for how in ("shared", "calls")]
+pids = {pid for venv in venvs for pid in venv.env_method("pid")}
+ray.shutdown()
+for venv in venvs:
+    venv.close()
+assert not ray.is_initialized()
+print(*pids)
+"""
+
+
+@pytest.mark.slow
+def test_what_is_closed_after_ray_was_shut_down_starts_no_other(tmp_path):
+    path = os.pathsep.join(os.path.abspath(folder) for folder in sys.path)
+    environment = {**os.environ, "PYTHONPATH": path, "RAY_AUTH_MODE": "disabled"}
+    words = [sys.executable, "-c", AFTER_RAY]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment, cwd=tmp_path, check=False)
+    assert done.returncode == 0, done.stderr
+    pids = [int(word) for word in done.stdout.split()]
+    assert len(pids) == 2
+    assert not any(is_running(pid) for pid in pids)
 
 
 def test_opening_and_closing_again_and_again_keeps_nothing():

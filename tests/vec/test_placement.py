@@ -44,7 +44,7 @@ def test_more_than_there_is_is_refused_at_once_with_the_numbers():
         ConfigError, match=r"64 env actors with 1 CPUs each need 64 CPUs, but Ray has 4 .* raise envs_per_actor"
     ):
         RayVecEnv(builders(64), envs_per_actor=1, num_cpus_per_actor=1)
-    assert time.monotonic() - start < 2
+    assert time.monotonic() - start < launch._NOTICE_S, "no actor is waited for"
 
 
 def test_what_others_hold_is_waited_for_in_vain_with_the_numbers(monkeypatch, caplog):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from functools import partial
 
+import gymnasium as gym
 import pytest
 from vec.fault_envs import Steady
 
@@ -37,3 +39,22 @@ def test_the_object_that_cannot_be_sent_is_named():
 def test_it_is_refused_before_anything_is_started():
     with pytest.raises(ConfigError, match="environment 1 cannot be sent"):
         RayVecEnv([partial(Steady, 0), partial(Steady, 1, flag=threading.Lock())], envs_per_actor=1)
+
+
+@pytest.mark.usefixtures("ray_instance")
+@pytest.mark.parametrize("transport", ["shared", "calls"])
+def test_what_a_script_defines_means_the_same_in_its_actors(transport, monkeypatch):
+    """By its name alone it would be looked for in the actor's own main module."""
+
+    class OfAScript(gym.Wrapper):
+        pass
+
+    OfAScript.__module__, OfAScript.__qualname__ = "__main__", "OfAScript"
+    monkeypatch.setattr(sys.modules["__main__"], "OfAScript", OfAScript, raising=False)
+    venv = RayVecEnv([lambda: OfAScript(Steady(0)), lambda: Steady(1)], envs_per_actor=1, transport=transport)
+    try:
+        assert venv.env_is_wrapped(OfAScript) == [True, False]
+        venv.set_attr("made_by", OfAScript)
+        assert venv.get_attr("made_by") == [OfAScript] * 2
+    finally:
+        venv.close()

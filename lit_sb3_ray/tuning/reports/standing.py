@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from lit_sb3_ray.tuning.drivers import Driver, drivers_of
-from lit_sb3_ray.tuning.rows import DRIVER, FAILURE, counts, each_once, is_broken_off
+from lit_sb3_ray.tuning.rows import DRIVER, FAILURE, each_once, finished, is_broken_off
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -58,7 +58,7 @@ def standing_of(study: Study) -> Standing:
     return Standing(
         study.study_name,
         Counter("BROKEN OFF" if is_broken_off(row) else row.state.name for row in each_once(rows)),
-        sum(row.state.is_finished() and counts(row) for row in rows),
+        sum(map(finished, rows)),
         study.user_attrs.get("total"),
         drivers,
         [row for row in rows if row.state.name == "RUNNING" and row.user_attrs.get(DRIVER) in alive],

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 from bisect import bisect_left
-from collections.abc import Iterable, Sequence
-
-from lit_sb3_ray.tuning.schedule.budget import mark_reached
+from collections.abc import Sequence
 
 
 def first_rung(marks: Sequence[int], factor: int, bracket: int = 0) -> int:
@@ -31,29 +29,6 @@ def rungs(marks: Sequence[int], factor: int, bracket: int = 0) -> tuple[int, ...
         found.append(mark)
         rung *= factor
     return tuple(found)
-
-
-def jumped_rungs(rungs: Sequence[int], marks: Sequence[int], reported: Iterable[int]) -> dict[int, int | None]:
-    """Lists the rungs whose own evaluation a trial did not have, because its rollout went past it.
-
-    Args:
-        rungs: The rungs of the trial's bracket.
-        marks: Env steps of the study's evaluations.
-        reported: Env steps at which the trial has reported, ascending.
-
-    Returns:
-        For each such rung the env steps at which the trial was compared there instead; None where it was not compared at
-        all, since the same report had reached a higher rung.
-    """
-    jumped: dict[int, int | None] = {}
-    before = 0
-    for steps in reported:
-        passed = [rung for rung in rungs if before < rung <= steps]
-        jumped.update(dict.fromkeys(passed[:-1]))
-        if passed and mark_reached(marks, steps) > passed[-1]:
-            jumped[passed[-1]] = steps
-        before = max(before, steps)
-    return jumped
 
 
 def hyperband_shares(marks: Sequence[int], factor: int) -> tuple[int, ...]:

@@ -192,7 +192,6 @@ class Dispatcher:
         process, output = Process.of_this(need.learner_cpus, need.gpus), combination.output(self._folder)
         actor: Any = ray.remote(RunActor).options(**options).remote(str(output))
         call = actor.carry_out.remote(process, combination, str(self._folder), self._settings[combination], self._hub)
-        self._reports.pop(combination.name, None)
         self._running.append(_Attempt(job, restarts, group, actor, call, now))
 
     def _stop(self, overdue: bool) -> None:
@@ -227,6 +226,9 @@ class Dispatcher:
             return
         self._running.remove(attempt)
         attempt.end()
+        # It waits now, as one that has not begun.
+        self._hub.forget.remote(attempt.job.combination.name)
+        self._reports.pop(attempt.job.combination.name, None)
         self._waiting.appendleft((attempt.job, attempt.restarts + 1))
         self._observer.tell(f"{told}; started again from its last checkpoint ({attempt.restarts + 1} of {self._max_failures})")
 
@@ -247,7 +249,7 @@ class Dispatcher:
         try:
             self._reports |= ray.get(self._hub.reports.remote(), timeout=_LOOK_S)
         except RayError as error:
-            logger.debug("where runs stand is not known: %s", error)
+            logger.debug("the runs are too busy to say where they stand: %s", error)
         for attempt in self._running:
             if not attempt.noticed and attempt.job.combination.name not in self._reports and now > attempt.begun + _NOTICE_S:
                 attempt.noticed = True

@@ -59,6 +59,10 @@ class Hub:
         self._reports[run] = report
         return self._stopping
 
+    def forget(self, run: str) -> None:
+        """Forgets the report of a run whose process is no more."""
+        self._reports.pop(run, None)
+
     def stop(self) -> None:
         """Stops all runs, at their next report."""
         self._stopping = True

@@ -69,6 +69,8 @@ def extend(known: Mapping[str, Any] | None, sweep: Sweep, settings: Mapping[str,
         ConfigError: The settings contradict those of the runs that are there.
     """
     mine = {name: to_plain(settings[name]) for name in BINDING if settings.get(name) is not None}
+    if "config" in mine:
+        mine["config"] = _from_inside(sweep.folder, mine["config"])
     earlier: Mapping[str, Any] = known or {"algos": (), "envs": (), "settings": mine}
     for name in BINDING:
         before, now = earlier["settings"].get(name), mine.get(name)
@@ -83,6 +85,12 @@ def extend(known: Mapping[str, Any] | None, sweep: Sweep, settings: Mapping[str,
         "seeds": list(seeds),
         "settings": mine,
     }
+
+
+def _from_inside(folder: Path, config: str) -> str:
+    """A hyperparameter file that lies in the sweep's folder, as seen from there, so that the folder may be moved."""
+    path, home = Path(config).absolute(), folder.absolute()
+    return str(path.relative_to(home)) if path.is_relative_to(home) else config
 
 
 def recorded(folder: Path, record: Mapping[str, Any], asked: Sequence[Combination]) -> list[Combination]:

@@ -1,10 +1,10 @@
-"""Rungs, what is said of those that a rollout went past, and how trials are shared out among brackets."""
+"""Rungs, and how trials are shared out among brackets."""
 
 from collections import Counter
 
 import pytest
 
-from lit_sb3_ray.tuning.schedule.brackets import hyperband_shares, jumped_rungs, rungs, turns
+from lit_sb3_ray.tuning.schedule.brackets import hyperband_shares, rungs, turns
 from lit_sb3_ray.tuning.schedule.budget import evaluation_marks
 
 MARKS = evaluation_marks(20_000, 10, "asha")
@@ -24,22 +24,6 @@ MARKS = evaluation_marks(20_000, 10, "asha")
 )
 def test_rungs_are_marks_below_the_budget(marks, factor, bracket, expected):
     assert rungs(marks, factor, bracket) == expected
-
-
-@pytest.mark.parametrize(
-    ("reported", "jumped"),
-    [
-        ([2000, 4000, 6000, 8000], {}),
-        ([2048, 4096, 6144, 8192], {}),  # Past the mark, but not past the next.
-        ([4096, 8192], {2000: 4096}),  # Compared at the first rung with what came of twice the steps.
-        ([8000, 16_000], {2000: None}),  # Compared at the second rung only.
-        ([16_384], {2000: None, 8000: 16_384}),
-        ([100, 2000, 2000, 100, 8000], {}),  # A stretch trained twice.
-        ([], {}),
-    ],
-)
-def test_rungs_without_an_evaluation_of_their_own(reported, jumped):
-    assert jumped_rungs((2000, 8000), MARKS, reported) == jumped
 
 
 def test_hyperband_has_the_papers_brackets():

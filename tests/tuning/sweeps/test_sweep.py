@@ -23,6 +23,7 @@ from lit_sb3_ray.tuning.sweeps.dispatch import Observer
 from lit_sb3_ray.tuning.sweeps.preflight import BadCombinationsError
 from lit_sb3_ray.tuning.sweeps.retraining import fresh_seeds, retrain
 from lit_sb3_ray.tuning.sweeps.sweep import Sweep, run_sweep
+from lit_sb3_ray.tuning.sweeps.sweep_record import extend
 
 TINY = {
     "args": None,
@@ -164,10 +165,19 @@ def killing(times):
 
 @pytest.mark.slow
 def test_a_killed_run_goes_on_from_its_last_checkpoint(ray_instance, tmp_path):
-    told = Told(killing(1))
+    kill, seen = killing(1), set()
+
+    def at(progress):
+        kill(progress)
+        if any("started again" in line for line in told.lines):
+            seen.update(report.pid for _, report in progress.running if report is not None)
+
+    told = Told(at)
     result = run_sweep(slow_sweep(tmp_path / "s", 0.04), observer=told)
     (row,) = result.rows
     assert (row.state, row.num_timesteps, row.restarts) == ("done", 160, 1)
+    # What the killed process has said last is not shown for the new one, which is only starting.
+    assert len(seen) == 1
     assert any("started again from its last checkpoint (1 of 3)" in line for line in told.lines)
     assert "Going on from checkpoint" in row.combination.output(tmp_path / "s").read_text()
     # Every finished episode is there once: none of those before the checkpoint is lost or played again.
@@ -199,6 +209,17 @@ def test_retraining_draws_fresh_seeds_and_reports_them(ray_instance, tmp_path):
     again = retrain({**settings, "hyperparams": convolutions}, 1, 4)
     assert again.values == found.values[:1]
     assert again.summary.count == 1
+
+
+def test_a_file_inside_a_sweep_s_folder_is_the_same_when_that_is_moved(tmp_path):
+    """As that of the best trial, which a study trains again in its own folder."""
+    before, after = (Sweep(tmp_path / name, ("a2c",), ("CartPole-v1",), (0,)) for name in ("before", "after"))
+    record = extend(None, before, {"config": str(before.folder / "best.yml")}, [0])
+    assert extend(record, after, {"config": str(after.folder / "best.yml")}, [0]) == record
+    other = str(tmp_path / "mine.yml")
+    with pytest.raises(ConfigError, match=r"config: the sweep in .* has 'best\.yml', not '.*mine\.yml'"):
+        extend(record, after, {"config": other}, [0])
+    assert extend(None, before, {"config": other}, [0])["settings"]["config"] == other
 
 
 def test_fresh_seeds():
