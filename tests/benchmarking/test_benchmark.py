@@ -45,7 +45,7 @@ def logs(tmp_path_factory):
     (damaged / "TinyCount-v0.zip").write_bytes(model[: len(model) // 2])
     (copy(count, "TinyCount-v0", 3) / "TinyCount-v0.zip").unlink()
     (copy(count, "TinyCount-v0", 4) / "TinyCount-v0" / "args.yml").write_text("[not: {what: it was")
-    hostile = copy(cartpole, "CartPole-v1", 2)
+    hostile = copy(cartpole, "CartPole-v1", 2, gym_packages=[])
     rewrite_model(cartpole / "CartPole-v1.zip", hostile / "CartPole-v1.zip", policy_kwargs=hostile_pickle(logs / "run"))
     write_origin(hostile / "CartPole-v1", Origin("maker/ppo-CartPole-v1", "0" * 40, trusted=False))
     (logs / "ppo" / "notes").mkdir()
