@@ -55,9 +55,9 @@ def load_run(
 
     A model and its statistics are pickles, and reading a pickle runs what its maker wrote into it. Runs that were downloaded
     from the Hub, by this package or rl_zoo3, are therefore read with a list of classes (`untrusted.classes`), and refused
-    where they hold anything else; schedules and action noise, which may be functions and are not needed to play, are left
-    unread. All other folders are taken for your own and are read as Stable-Baselines3 does: give `trusted=False` for one that
-    came to you in another way.
+    where they hold anything else or would import modules that `gym_packages` does not name; schedules and action noise, which
+    may be functions and are not needed to play, are left unread. All other folders are taken for your own and are read as
+    Stable-Baselines3 does: give `trusted=False` for one that came to you in another way.
 
     Args:
         path: The run folder, of this package or of rl_zoo3.

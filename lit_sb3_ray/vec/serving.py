@@ -96,6 +96,9 @@ def serve(group: EnvGroup, connection: socket.socket, berth: Berth, descriptors:
 
 
 def _reply(channel: Channel, group: EnvGroup, result: Sequence[Any] | EnvFailure) -> None:
-    """Posts a result; nothing travels for an empty one."""
+    """Posts a result; nothing travels for an empty one, as that of most steps is."""
+    if not result:
+        channel.post(Post.RESULT)
+        return
     failed, mail = packed(result, group.at_work)
     channel.post(Post.FAILURE if failed else Post.RESULT, mail)
